@@ -1,0 +1,682 @@
+//! A strict JSON reader that keeps every digit.
+//!
+//! One pass over the text makes a flat tape of tokens that point back into it: nothing is copied, numbers keep their digits, strings
+//! are unescaped on demand, depth costs no stack. Grammar: RFC 8259, with lone surrogates refused (RFC 8259 section 8.2 leaves them
+//! open). Fields may repeat: [`Node::first_duplicate`] finds them, because what to do about it is a setting of the table.
+//! Why not a library: see docs/adr/0003-own-json-tape.md.
+
+use std::borrow::Cow;
+
+/// What kind of value a node is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum NodeKind {
+    /// `null`
+    Null,
+    /// `true` or `false`
+    Bool,
+    /// A number; its digits are kept as they are written.
+    Number,
+    /// A string.
+    String,
+    /// An array.
+    Array,
+    /// An object.
+    Object,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Token {
+    /// First byte of the value in the text; a string starts behind its quote.
+    start: u32,
+    /// Byte behind the value; a string ends before its quote.
+    end: u32,
+    /// Index of the first token behind this value and all that it contains.
+    next: u32,
+    kind: NodeKind,
+    /// A string with a backslash in it.
+    escaped: bool,
+}
+
+/// Why a text is no JSON.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ParseError {
+    /// The text breaks the grammar.
+    #[error("{what} at byte {at}")]
+    Malformed {
+        /// Byte offset into the text.
+        at: usize,
+        /// What is wrong there.
+        what: &'static str,
+    },
+    /// Objects and arrays are nested deeper than allowed.
+    #[error("nested deeper than {max_depth} levels at byte {at}")]
+    TooDeep {
+        /// Byte offset into the text.
+        at: usize,
+        /// The limit.
+        max_depth: usize,
+    },
+    /// The text is longer than a tape can address (4 GiB).
+    #[error("longer than 4 GiB")]
+    TooLong,
+}
+
+/// A parsed text.
+#[derive(Debug, Clone)]
+pub struct Tape<'a> {
+    text: &'a str,
+    tokens: Vec<Token>,
+}
+
+impl<'a> Tape<'a> {
+    /// Parses one JSON value that fills the whole text, a leading byte order mark and surrounding blanks aside.
+    ///
+    /// # Errors
+    /// [`ParseError`] when the text is not exactly one JSON value, or is nested deeper than `max_depth` objects and arrays.
+    pub fn parse(text: &'a str, max_depth: usize) -> Result<Self, ParseError> {
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+        if u32::try_from(text.len()).is_err() {
+            return Err(ParseError::TooLong);
+        }
+        let mut parser = Parser { text, bytes: text.as_bytes(), at: 0, tokens: Vec::with_capacity(text.len() / 12 + 4), max_depth };
+        parser.document()?;
+        Ok(Self { text, tokens: parser.tokens })
+    }
+
+    /// The value.
+    #[must_use]
+    pub fn root(&self) -> Node<'_> {
+        Node { text: self.text, tokens: &self.tokens, at: 0 }
+    }
+}
+
+/// A value inside a [`Tape`]. Copying it copies a reference.
+#[derive(Debug, Clone, Copy)]
+pub struct Node<'t> {
+    text: &'t str,
+    tokens: &'t [Token],
+    at: usize,
+}
+
+impl<'t> Node<'t> {
+    fn token(self) -> Token {
+        self.tokens[self.at]
+    }
+
+    fn slice(self) -> &'t str {
+        let token = self.token();
+        &self.text[token.start as usize..token.end as usize]
+    }
+
+    const fn at(self, at: usize) -> Self {
+        Self { text: self.text, tokens: self.tokens, at }
+    }
+
+    /// What kind of value it is.
+    #[must_use]
+    pub fn kind(self) -> NodeKind {
+        self.token().kind
+    }
+
+    /// Whether it is `null`.
+    #[must_use]
+    pub fn is_null(self) -> bool {
+        self.kind() == NodeKind::Null
+    }
+
+    /// The truth value of a `true` or `false`.
+    #[must_use]
+    pub fn as_bool(self) -> Option<bool> {
+        (self.kind() == NodeKind::Bool).then(|| self.slice() == "true")
+    }
+
+    /// The digits of a number, as written.
+    #[must_use]
+    pub fn number(self) -> Option<&'t str> {
+        (self.kind() == NodeKind::Number).then(|| self.slice())
+    }
+
+    /// The text of a string, unescaped.
+    #[must_use]
+    pub fn text(self) -> Option<Cow<'t, str>> {
+        (self.kind() == NodeKind::String).then(|| self.string())
+    }
+
+    fn string(self) -> Cow<'t, str> {
+        if self.token().escaped { Cow::Owned(unescape(self.slice())) } else { Cow::Borrowed(self.slice()) }
+    }
+
+    fn string_is(self, text: &str) -> bool {
+        if self.token().escaped { unescape(self.slice()) == text } else { self.slice() == text }
+    }
+
+    /// The elements of an array; none for any other kind.
+    pub fn elements(self) -> impl Iterator<Item = Node<'t>> {
+        let start = if self.kind() == NodeKind::Array { self.at + 1 } else { self.token().next as usize };
+        self.siblings(start)
+    }
+
+    /// The fields of an object in order, repeated ones included; none for any other kind.
+    pub fn fields(self) -> impl Iterator<Item = (Cow<'t, str>, Node<'t>)> {
+        self.raw_fields().map(|(name, value)| (name.string(), value))
+    }
+
+    fn raw_fields(self) -> impl Iterator<Item = (Node<'t>, Node<'t>)> {
+        let start = if self.kind() == NodeKind::Object { self.at + 1 } else { self.token().next as usize };
+        let mut children = self.siblings(start);
+        std::iter::from_fn(move || Some((children.next()?, children.next()?)))
+    }
+
+    fn siblings(self, start: usize) -> impl Iterator<Item = Node<'t>> {
+        let end = self.token().next as usize;
+        let mut next = start;
+        std::iter::from_fn(move || {
+            let node = (next < end).then(|| self.at(next))?;
+            next = node.token().next as usize;
+            Some(node)
+        })
+    }
+
+    /// The last field of that name, as most readers do; `None` when there is none or this is no object.
+    #[must_use]
+    pub fn get(self, name: &str) -> Option<Node<'t>> {
+        self.raw_fields().filter(|(key, _)| key.string_is(name)).last().map(|(_, value)| value)
+    }
+
+    /// The value at a JSON pointer (RFC 6901) given as its unescaped steps.
+    #[must_use]
+    pub fn at_path<S: AsRef<str>>(self, steps: &[S]) -> Option<Node<'t>> {
+        steps.iter().try_fold(self, |node, step| match node.kind() {
+            NodeKind::Object => node.get(step.as_ref()),
+            NodeKind::Array => node.elements().nth(step.as_ref().parse().ok()?),
+            NodeKind::Null | NodeKind::Bool | NodeKind::Number | NodeKind::String => None,
+        })
+    }
+
+    /// The source text of the value; strings with their quotes.
+    #[must_use]
+    pub fn raw(self) -> &'t str {
+        let token = self.token();
+        let quote = usize::from(token.kind == NodeKind::String);
+        &self.text[token.start as usize - quote..token.end as usize + quote]
+    }
+
+    /// Appends the source text of the value without the blanks between its tokens.
+    pub fn write_compact(self, out: &mut String) {
+        let mut open: Vec<(usize, char)> = Vec::new();
+        let end = self.token().next as usize;
+        let mut at = self.at;
+        let mut state = Between::Start;
+        while at < end || !open.is_empty() {
+            if let Some((closes_at, bracket)) = open.last().copied()
+                && at == closes_at
+            {
+                out.push(bracket);
+                open.pop();
+                state = Between::after_value(open.last().map(|(_, bracket)| *bracket));
+                continue;
+            }
+            state.write_separator(out);
+            let node = self.at(at);
+            match node.kind() {
+                NodeKind::Array => {
+                    out.push('[');
+                    open.push((node.token().next as usize, ']'));
+                    state = Between::Start;
+                }
+                NodeKind::Object => {
+                    out.push('{');
+                    open.push((node.token().next as usize, '}'));
+                    state = Between::Key;
+                }
+                NodeKind::Null | NodeKind::Bool | NodeKind::Number | NodeKind::String => {
+                    out.push_str(node.raw());
+                    state = match state {
+                        Between::Key | Between::CommaKey => Between::Colon,
+                        Between::Start | Between::Colon | Between::Comma => Between::after_value(open.last().map(|(_, bracket)| *bracket)),
+                    };
+                }
+            }
+            at += 1;
+        }
+    }
+
+    /// The path of the first field that stands twice in one object, in this value or anything inside it.
+    #[must_use]
+    pub fn first_duplicate(self) -> Option<String> {
+        let end = self.token().next as usize;
+        (self.at..end).map(|at| self.at(at)).filter(|node| node.kind() == NodeKind::Object).find_map(Self::own_duplicate)
+    }
+
+    fn own_duplicate(self) -> Option<String> {
+        const FEW: usize = 24;
+        let names: Vec<Node<'t>> = self.raw_fields().map(|(name, _)| name).collect();
+        if names.len() > FEW || names.iter().any(|name| name.token().escaped) {
+            let mut seen = std::collections::HashSet::with_capacity(names.len());
+            return names.into_iter().map(Self::string).find(|name| !seen.insert(name.clone())).map(Cow::into_owned);
+        }
+        let repeats = |index: usize| names[..index].iter().any(|earlier| earlier.slice() == names[index].slice());
+        (1..names.len()).find(|index| repeats(*index)).map(|index| names[index].slice().to_owned())
+    }
+}
+
+/// What stands before the next token of a compact text.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Between {
+    Start,
+    Key,
+    CommaKey,
+    Colon,
+    Comma,
+}
+
+impl Between {
+    const fn after_value(bracket: Option<char>) -> Self {
+        match bracket {
+            Some('}') => Self::CommaKey,
+            Some(_) => Self::Comma,
+            None => Self::Start,
+        }
+    }
+
+    fn write_separator(self, out: &mut String) {
+        match self {
+            Self::Start | Self::Key => {}
+            Self::CommaKey | Self::Comma => out.push(','),
+            Self::Colon => out.push(':'),
+        }
+    }
+}
+
+/// What the grammar allows next.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Expect {
+    Value,
+    ValueOrEnd,
+    Key,
+    KeyOrEnd,
+    CommaOrEnd,
+}
+
+struct Parser<'a> {
+    text: &'a str,
+    bytes: &'a [u8],
+    at: usize,
+    tokens: Vec<Token>,
+    max_depth: usize,
+}
+
+impl Parser<'_> {
+    fn document(&mut self) -> Result<(), ParseError> {
+        let mut open: Vec<usize> = Vec::new();
+        let mut expect = Expect::Value;
+        loop {
+            self.skip_blanks();
+            let Some(byte) = self.bytes.get(self.at).copied() else { return Err(self.malformed("the text ends in the middle of a value")) };
+            expect = match (expect, byte) {
+                (Expect::CommaOrEnd, b',') => {
+                    self.at += 1;
+                    if self.innermost_is_object(&open) { Expect::Key } else { Expect::Value }
+                }
+                (Expect::CommaOrEnd | Expect::KeyOrEnd, b'}') if self.innermost_is_object(&open) => self.close(&mut open),
+                (Expect::CommaOrEnd | Expect::ValueOrEnd, b']') if !self.innermost_is_object(&open) => self.close(&mut open),
+                (Expect::CommaOrEnd, _) => return Err(self.malformed("expected a comma or the end of the object or array")),
+                (Expect::Key | Expect::KeyOrEnd, b'"') => {
+                    self.string()?;
+                    self.colon()?;
+                    Expect::Value
+                }
+                (Expect::Key | Expect::KeyOrEnd, _) => return Err(self.malformed("expected a field name")),
+                (Expect::Value | Expect::ValueOrEnd, b'{' | b'[') => self.open(&mut open, byte)?,
+                (Expect::Value | Expect::ValueOrEnd, _) => {
+                    self.scalar(byte)?;
+                    Expect::CommaOrEnd
+                }
+            };
+            if open.is_empty() {
+                break;
+            }
+        }
+        self.skip_blanks();
+        if self.at == self.bytes.len() { Ok(()) } else { Err(self.malformed("something follows the value")) }
+    }
+
+    fn innermost_is_object(&self, open: &[usize]) -> bool {
+        open.last().is_some_and(|at| self.tokens[*at].kind == NodeKind::Object)
+    }
+
+    fn open(&mut self, open: &mut Vec<usize>, byte: u8) -> Result<Expect, ParseError> {
+        if open.len() >= self.max_depth {
+            return Err(ParseError::TooDeep { at: self.at, max_depth: self.max_depth });
+        }
+        open.push(self.tokens.len());
+        let kind = if byte == b'{' { NodeKind::Object } else { NodeKind::Array };
+        self.push(kind, self.at, self.at, false);
+        self.at += 1;
+        Ok(if byte == b'{' { Expect::KeyOrEnd } else { Expect::ValueOrEnd })
+    }
+
+    fn close(&mut self, open: &mut Vec<usize>) -> Expect {
+        self.at += 1;
+        let next = self.tokens.len();
+        if let Some(at) = open.pop() {
+            self.tokens[at].end = self.at as u32;
+            self.tokens[at].next = next as u32;
+        }
+        Expect::CommaOrEnd
+    }
+
+    fn push(&mut self, kind: NodeKind, start: usize, end: usize, escaped: bool) {
+        let next = self.tokens.len() + 1;
+        self.tokens.push(Token { start: start as u32, end: end as u32, next: next as u32, kind, escaped });
+    }
+
+    fn scalar(&mut self, byte: u8) -> Result<(), ParseError> {
+        match byte {
+            b'"' => self.string(),
+            b'-' | b'0'..=b'9' => self.number(),
+            b't' => self.word("true", NodeKind::Bool),
+            b'f' => self.word("false", NodeKind::Bool),
+            b'n' => self.word("null", NodeKind::Null),
+            _ => Err(self.malformed("expected a value")),
+        }
+    }
+
+    fn word(&mut self, word: &'static str, kind: NodeKind) -> Result<(), ParseError> {
+        if !self.bytes[self.at..].starts_with(word.as_bytes()) {
+            return Err(self.malformed("expected a value"));
+        }
+        self.push(kind, self.at, self.at + word.len(), false);
+        self.at += word.len();
+        Ok(())
+    }
+
+    fn colon(&mut self) -> Result<(), ParseError> {
+        self.skip_blanks();
+        if self.bytes.get(self.at) != Some(&b':') {
+            return Err(self.malformed("expected a colon"));
+        }
+        self.at += 1;
+        Ok(())
+    }
+
+    fn number(&mut self) -> Result<(), ParseError> {
+        let start = self.at;
+        self.at += usize::from(self.bytes[self.at] == b'-');
+        match self.bytes.get(self.at) {
+            Some(b'0') => self.at += 1,
+            Some(b'1'..=b'9') => self.digits()?,
+            _ => return Err(self.malformed("expected a digit")),
+        }
+        if self.bytes.get(self.at) == Some(&b'.') {
+            self.at += 1;
+            self.digits()?;
+        }
+        if matches!(self.bytes.get(self.at), Some(b'e' | b'E')) {
+            self.at += 1;
+            self.at += usize::from(matches!(self.bytes.get(self.at), Some(b'+' | b'-')));
+            self.digits()?;
+        }
+        self.push(NodeKind::Number, start, self.at, false);
+        Ok(())
+    }
+
+    fn digits(&mut self) -> Result<(), ParseError> {
+        let count = self.bytes[self.at..].iter().take_while(|byte| byte.is_ascii_digit()).count();
+        if count == 0 {
+            return Err(self.malformed("expected a digit"));
+        }
+        self.at += count;
+        Ok(())
+    }
+
+    fn string(&mut self) -> Result<(), ParseError> {
+        self.at += 1;
+        let start = self.at;
+        let mut escaped = false;
+        loop {
+            let rest = &self.bytes[self.at..];
+            let Some(length) = memchr::memchr2(b'"', b'\\', rest) else { return Err(self.malformed("a string does not end")) };
+            if let Some(control) = rest[..length].iter().position(|byte| *byte < 0x20) {
+                self.at += control;
+                return Err(self.malformed("a control character inside a string"));
+            }
+            self.at += length;
+            if rest[length] == b'"' {
+                break;
+            }
+            escaped = true;
+            self.escape()?;
+        }
+        self.push(NodeKind::String, start, self.at, escaped);
+        self.at += 1;
+        Ok(())
+    }
+
+    /// Checks the escape at the current backslash and moves behind it.
+    fn escape(&mut self) -> Result<(), ParseError> {
+        match self.bytes.get(self.at + 1) {
+            Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => {
+                self.at += 2;
+                Ok(())
+            }
+            Some(b'u') => self.unicode_escape(),
+            _ => Err(self.malformed("an unknown escape")),
+        }
+    }
+
+    fn unicode_escape(&mut self) -> Result<(), ParseError> {
+        let first = self.hex4(self.at).ok_or_else(|| self.malformed("expected four hexadecimal digits"))?;
+        match first {
+            0xd800..=0xdbff => match self.hex4(self.at + 6) {
+                Some(0xdc00..=0xdfff) => self.at += 12,
+                _ => return Err(self.malformed("a lone surrogate")),
+            },
+            0xdc00..=0xdfff => return Err(self.malformed("a lone surrogate")),
+            _ => self.at += 6,
+        }
+        Ok(())
+    }
+
+    /// The value of `\uXXXX` at byte `at`.
+    fn hex4(&self, at: usize) -> Option<u32> {
+        hex4(self.text, at)
+    }
+
+    fn skip_blanks(&mut self) {
+        let blanks = self.bytes[self.at..].iter().take_while(|byte| matches!(byte, b' ' | b'\t' | b'\n' | b'\r')).count();
+        self.at += blanks;
+    }
+
+    const fn malformed(&self, what: &'static str) -> ParseError {
+        ParseError::Malformed { at: self.at, what }
+    }
+}
+
+fn hex4(text: &str, at: usize) -> Option<u32> {
+    let digits = text.get(at..at + 6)?.strip_prefix("\\u")?;
+    let all_hex = digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+    all_hex.then(|| u32::from_str_radix(digits, 16).ok()).flatten()
+}
+
+/// Replaces the escapes of a string that the parser has checked.
+fn unescape(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut at = 0;
+    while let Some(length) = text[at..].find('\\') {
+        out.push_str(&text[at..at + length]);
+        at += length;
+        let (character, width) = escaped_char(text, at);
+        out.push(character);
+        at += width;
+    }
+    out.push_str(&text[at..]);
+    out
+}
+
+/// The character that the checked escape at byte `at` stands for, and the escape's length in bytes.
+fn escaped_char(text: &str, at: usize) -> (char, usize) {
+    match text.as_bytes().get(at + 1) {
+        Some(b'b') => ('\u{8}', 2),
+        Some(b'f') => ('\u{c}', 2),
+        Some(b'n') => ('\n', 2),
+        Some(b'r') => ('\r', 2),
+        Some(b't') => ('\t', 2),
+        Some(b'u') => {
+            let first = hex4(text, at).unwrap_or(0xfffd);
+            match char::from_u32(first) {
+                Some(character) => (character, 6),
+                None => {
+                    let second = hex4(text, at + 6).unwrap_or(0xdc00);
+                    let code = 0x1_0000 + ((first & 0x3ff) << 10) + (second & 0x3ff);
+                    (char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER), 12)
+                }
+            }
+        }
+        Some(other) => (char::from(*other), 2),
+        None => (char::REPLACEMENT_CHARACTER, 1),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn parse(text: &str) -> Result<Tape<'_>, ParseError> {
+        Tape::parse(text, 64)
+    }
+
+    fn to_value(node: Node<'_>) -> serde_json::Value {
+        match node.kind() {
+            NodeKind::Object => serde_json::Value::Object(node.fields().map(|(k, v)| (k.into_owned(), to_value(v))).collect()),
+            NodeKind::Array => serde_json::Value::Array(node.elements().map(to_value).collect()),
+            NodeKind::String => serde_json::Value::String(node.text().unwrap().into_owned()),
+            NodeKind::Null | NodeKind::Bool | NodeKind::Number => serde_json::from_str(node.raw()).unwrap(),
+        }
+    }
+
+    #[test]
+    fn digits_are_kept() {
+        let tape = parse(r#"{"a": 12345678901234567.890, "b": -0.0e+10}"#).unwrap();
+        assert_eq!(tape.root().get("a").unwrap().number(), Some("12345678901234567.890"));
+        assert_eq!(tape.root().get("b").unwrap().number(), Some("-0.0e+10"));
+    }
+
+    #[test]
+    fn texts_that_are_no_json_are_refused() {
+        for text in [
+            "",
+            " ",
+            "{",
+            "}",
+            "[1,]",
+            "{\"a\":1,}",
+            "{\"a\" 1}",
+            "{a:1}",
+            "[1 2]",
+            "01",
+            "-",
+            "1.",
+            ".5",
+            "1e",
+            "+1",
+            "NaN",
+            "tru",
+            "nul",
+            "\"",
+            "\"\\x\"",
+            "\"\\u12g4\"",
+            "\"\\ud800\"",
+            "\"\\ud800\\u0041\"",
+            "\"\\udc00\"",
+            "\"\u{1}\"",
+            "{}{}",
+            "1 1",
+            "[]]",
+            "{\"a\"}",
+            "[}",
+            "{]",
+            "{1:2}",
+            "\"\\u+123\"",
+            "{,}",
+            "[,]",
+            "{\"a\":}",
+        ] {
+            assert!(parse(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_accepted() {
+        assert_eq!(parse("\u{feff}{}").unwrap().root().kind(), NodeKind::Object);
+    }
+
+    #[test]
+    fn depth_is_bounded_without_using_the_stack() {
+        let deep = "[".repeat(1_000_000);
+        assert!(matches!(parse(&deep), Err(ParseError::TooDeep { max_depth: 64, .. })));
+        let allowed = format!("{}{}", "[".repeat(64), "]".repeat(64));
+        assert!(parse(&allowed).is_ok());
+    }
+
+    #[test]
+    fn repeated_fields_are_found_at_any_level_and_after_unescaping() {
+        assert_eq!(parse(r#"{"a":{"b":1,"\u0062":2}}"#).unwrap().root().first_duplicate().as_deref(), Some("b"));
+        assert_eq!(parse(r#"[{"x":1},{"x":1,"y":{"x":2}}]"#).unwrap().root().first_duplicate(), None);
+        let many: Vec<String> = (0..40).map(|i| format!("\"f{}\":0", i % 39)).collect();
+        assert_eq!(parse(&format!("{{{}}}", many.join(","))).unwrap().root().first_duplicate().as_deref(), Some("f0"));
+    }
+
+    #[test]
+    fn compact_text_is_the_source_without_blanks() {
+        let tape = parse(" { \"a\" : [ 1.50 , { } , [ ] , \"x y\\u0041\" ] , \"b\" : { \"c\" : null } } ").unwrap();
+        let mut out = String::new();
+        tape.root().write_compact(&mut out);
+        assert_eq!(out, r#"{"a":[1.50,{},[],"x y\u0041"],"b":{"c":null}}"#);
+    }
+
+    fn json() -> impl Strategy<Value = serde_json::Value> {
+        let leaf = prop_oneof![
+            Just(serde_json::Value::Null),
+            any::<bool>().prop_map(Into::into),
+            any::<i64>().prop_map(Into::into),
+            any::<f64>().prop_filter("finite", |f| f.is_finite()).prop_map(|f| serde_json::json!(f)),
+            any::<String>().prop_map(Into::into),
+        ];
+        leaf.prop_recursive(4, 32, 6, |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..5).prop_map(Into::into),
+                prop::collection::vec((any::<String>(), inner), 0..5)
+                    .prop_map(|fields| serde_json::Value::Object(fields.into_iter().collect())),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn every_value_reads_as_serde_json_reads_it(value in json()) {
+            for text in [value.to_string(), serde_json::to_string_pretty(&value).unwrap()] {
+                let tape = parse(&text).unwrap();
+                prop_assert_eq!(&to_value(tape.root()), &value);
+                let mut compact = String::new();
+                tape.root().write_compact(&mut compact);
+                prop_assert_eq!(&serde_json::from_str::<serde_json::Value>(&compact).unwrap(), &value);
+            }
+        }
+
+        #[test]
+        fn what_serde_json_refuses_is_refused(value in json(), at in any::<prop::sample::Index>(), byte in prop::sample::select(b"{}[],:\"\\0-+.eEtu \n".to_vec())) {
+            let mut bytes = value.to_string().into_bytes();
+            let at = at.index(bytes.len());
+            bytes[at] = byte;
+            if let Ok(text) = std::str::from_utf8(&bytes) {
+                let theirs = serde_json::from_str::<serde_json::Value>(text).is_ok();
+                // serde_json bounds numbers to the range of a double, we keep the digits.
+                let number_out_of_range = serde_json::from_str::<Box<serde_json::value::RawValue>>(text).is_ok() && !theirs;
+                prop_assert_eq!(parse(text).is_ok(), theirs || number_out_of_range);
+            }
+        }
+    }
+}
