@@ -6,6 +6,7 @@
 
 pub mod class;
 pub mod clock;
+pub mod config;
 pub mod coordinate;
 pub mod declared;
 pub mod event;

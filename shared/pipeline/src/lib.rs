@@ -1,0 +1,5 @@
+//! The pure heart of Sluice: route, validate, convert to Arrow columns, fold by key. Knows Arrow, not Iceberg.
+
+pub mod check;
+pub mod settings;
+pub mod type_text;
