@@ -243,8 +243,7 @@ impl CommitLoop<'_> {
     }
 
     async fn try_on(&mut self, base: &TableVersion) -> Result<Step, TableError> {
-        let attempt =
-            Attempt { number: self.attempts, now_ms: self.context.clock.now_ms(), file_id: self.context.ids.next_u128() };
+        let attempt = Attempt { number: self.attempts, now_ms: self.context.clock.now_ms(), file_id: self.context.ids.next_u128() };
         let change = match self.staging.stage(base, read(&base.metadata)?, attempt).await {
             Ok(change) => change,
             Err(error) if error.class().may_pass_later() => return Ok(Step::Again(error.to_string())),
@@ -254,9 +253,7 @@ impl CommitLoop<'_> {
             Ok(version) => Ok(Step::Done(self.committed(version))),
             Err(error @ (CommitError::Conflict | CommitError::Transient { .. })) => Ok(Step::Again(error.to_string())),
             Err(CommitError::Unknown { what, .. }) => self.look_up(what).await.map(Step::Done),
-            Err(CommitError::Fatal { what, source }) => {
-                Err(TableError::Catalog { class: sluice_model::Class::Fatal, what, source })
-            }
+            Err(CommitError::Fatal { what, source }) => Err(TableError::Catalog { class: sluice_model::Class::Fatal, what, source }),
         }
     }
 

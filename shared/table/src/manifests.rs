@@ -1,8 +1,6 @@
 //! Reading manifest lists and manifests: what is live in a table.
 
-use iceberg::spec::{
-    DataContentType, DataFile, FormatVersion, ManifestFile, ManifestList, Snapshot, SnapshotRef, Struct, TableMetadata,
-};
+use iceberg::spec::{DataContentType, DataFile, FormatVersion, ManifestFile, ManifestList, Snapshot, SnapshotRef, Struct, TableMetadata};
 
 use crate::{TableError, TableVersion};
 

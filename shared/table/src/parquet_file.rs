@@ -183,7 +183,8 @@ mod tests {
     #[test]
     fn files_are_split_at_the_target_size() {
         let encoder = encoder(vec![Column::optional(1, "n", ColumnType::Long)]);
-        let numbers: ArrayRef = Arc::new(Int64Array::from_iter_values((0..100_000_i64).map(|n| n.wrapping_mul(0x9e37_79b9_7f4a_7c15_u64.cast_signed()))));
+        let numbers: ArrayRef =
+            Arc::new(Int64Array::from_iter_values((0..100_000_i64).map(|n| n.wrapping_mul(0x9e37_79b9_7f4a_7c15_u64.cast_signed()))));
         let rows = RecordBatch::try_new(encoder.arrow.clone(), vec![numbers]).unwrap();
         let files = encoder.encode(&rows, 200_000).unwrap();
         assert!(files.len() > 2);

@@ -72,8 +72,7 @@ impl Partitioning {
         let mut values: Vec<Option<Literal>> = Vec::with_capacity(columns.len());
         for (column, field) in columns.iter().zip(self.kind.fields()) {
             let one = column.slice(row, 1);
-            let literals =
-                arrow_primitive_to_literal(&one, &field.field_type).map_err(TableError::iceberg("reading a partition value"))?;
+            let literals = arrow_primitive_to_literal(&one, &field.field_type).map_err(TableError::iceberg("reading a partition value"))?;
             values.push(literals.into_iter().next().flatten());
         }
         Ok(Struct::from_iter(values))

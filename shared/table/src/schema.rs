@@ -108,9 +108,7 @@ fn type_from(kind: &ColumnType, current: &HashMap<i32, NestedFieldRef>) -> Type 
         ColumnType::Long => PrimitiveType::Long,
         ColumnType::Float => PrimitiveType::Float,
         ColumnType::Double => PrimitiveType::Double,
-        ColumnType::Decimal { precision, scale } => {
-            PrimitiveType::Decimal { precision: u32::from(*precision), scale: u32::from(*scale) }
-        }
+        ColumnType::Decimal { precision, scale } => PrimitiveType::Decimal { precision: u32::from(*precision), scale: u32::from(*scale) },
         ColumnType::Date => PrimitiveType::Date,
         ColumnType::Time => PrimitiveType::Time,
         ColumnType::Timestamp => PrimitiveType::Timestamp,

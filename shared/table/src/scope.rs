@@ -63,9 +63,9 @@ fn spec_or_next(metadata: &TableMetadata, spec_id: i32) -> Result<bool, TableErr
 
 async fn one_spec_only(version: &TableVersion, spec_id: i32) -> Result<bool, TableError> {
     let manifests = current_manifests(version).await?;
-    let live_data = manifests.iter().filter(|manifest| {
-        manifest.content == ManifestContentType::Data && (manifest.has_added_files() || manifest.has_existing_files())
-    });
+    let live_data = manifests
+        .iter()
+        .filter(|manifest| manifest.content == ManifestContentType::Data && (manifest.has_added_files() || manifest.has_existing_files()));
     Ok(live_data.into_iter().all(|manifest| manifest.partition_spec_id == spec_id))
 }
 

@@ -246,11 +246,7 @@ async fn write_list(
     Ok((path, rows))
 }
 
-fn finish(
-    version: &TableVersion,
-    content: SnapshotContent<'_>,
-    (manifest_list, rows, tally): (String, Option<u64>, Tally),
-) -> Snapshot {
+fn finish(version: &TableVersion, content: SnapshotContent<'_>, (manifest_list, rows, tally): (String, Option<u64>, Tally)) -> Snapshot {
     let metadata = &version.metadata;
     let parent = metadata.current_snapshot();
     let operation = operation(&content);

@@ -6,9 +6,7 @@
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::{
-    Date32Type, Decimal128Type, Int32Type, Int64Type, TimestampMicrosecondType, TimestampNanosecondType,
-};
+use arrow_array::types::{Date32Type, Decimal128Type, Int32Type, Int64Type, TimestampMicrosecondType, TimestampNanosecondType};
 use arrow_array::{Array, ArrayRef, BinaryArray, Date32Array, Int32Array, LargeBinaryArray, TimestampMicrosecondArray};
 use arrow_schema::{DataType, TimeUnit};
 use iceberg::spec::Transform;
@@ -62,7 +60,9 @@ fn truncate(width: u32, input: &ArrayRef) -> Result<ArrayRef, TableError> {
             let cut = array.unary::<_, Decimal128Type>(|v| v.wrapping_sub(v.rem_euclid(wide)));
             Arc::new(cut.with_data_type(input.data_type().clone()))
         }
-        DataType::Binary => Arc::new(input.as_binary::<i32>().iter().map(|v| v.map(|v| &v[..v.len().min(length)])).collect::<BinaryArray>()),
+        DataType::Binary => {
+            Arc::new(input.as_binary::<i32>().iter().map(|v| v.map(|v| &v[..v.len().min(length)])).collect::<BinaryArray>())
+        }
         DataType::LargeBinary => {
             Arc::new(input.as_binary::<i64>().iter().map(|v| v.map(|v| &v[..v.len().min(length)])).collect::<LargeBinaryArray>())
         }

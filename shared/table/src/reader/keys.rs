@@ -39,7 +39,8 @@ fn optional_field(metadata: &TableMetadata, id: i32) -> Result<NestedFieldRef, T
     let mut schemas: Vec<_> = metadata.schemas_iter().collect();
     schemas.sort_by_key(|schema| (schema.schema_id() == metadata.current_schema_id(), schema.schema_id()));
     let found = schemas.iter().rev().find_map(|schema| schema.as_struct().field_by_id(id));
-    let field = found.ok_or_else(|| TableError::Unsupported(format!("a key column with the field id {id}, which is no top-level column")))?;
+    let field =
+        found.ok_or_else(|| TableError::Unsupported(format!("a key column with the field id {id}, which is no top-level column")))?;
     Ok(Arc::new(NestedField::optional(field.id, &field.name, field.field_type.as_ref().clone())))
 }
 
@@ -79,7 +80,11 @@ impl LookupKeys {
     }
 }
 
-fn range(metadata: &TableMetadata, ids: &[i32], (encoder, keys): (&KeyEncoder, &RecordBatch)) -> Result<Option<(Datum, Datum)>, TableError> {
+fn range(
+    metadata: &TableMetadata,
+    ids: &[i32],
+    (encoder, keys): (&KeyEncoder, &RecordBatch),
+) -> Result<Option<(Datum, Datum)>, TableError> {
     let Some(id) = ids.first() else { return Ok(None) };
     let Type::Primitive(kind) = optional_field(metadata, *id)?.field_type.as_ref().clone() else { return Ok(None) };
     let projected = project_batch(keys, &encoder.schema)?;

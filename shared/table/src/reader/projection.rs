@@ -49,14 +49,14 @@ fn project(array: &ArrayRef, from: &Field, to: &Field) -> Result<ArrayRef, Table
             let made = ListArray::try_new(wanted.clone(), list.offsets().clone(), values, list.nulls().cloned());
             made.map(|made| Arc::new(made) as ArrayRef).map_err(misfit(from))
         }
-        (DataType::Map(_, _), DataType::Map(wanted, sorted)) => project_map(array.as_map(), wanted, *sorted).map_err(|error| error.named(from)),
+        (DataType::Map(_, _), DataType::Map(wanted, sorted)) => {
+            project_map(array.as_map(), wanted, *sorted).map_err(|error| error.named(from))
+        }
         (old, new) if widens(old, new) => {
             let options = CastOptions { safe: false, ..CastOptions::default() };
             cast_with_options(array, new, &options).map_err(misfit(from))
         }
-        (old, new) => {
-            Err(TableError::Unsupported(format!("reading the column `{}` of type {old} as {new}", from.name())))
-        }
+        (old, new) => Err(TableError::Unsupported(format!("reading the column `{}` of type {old} as {new}", from.name()))),
     }
 }
 
@@ -66,7 +66,9 @@ fn misfit(field: &Field) -> impl FnOnce(arrow_schema::ArrowError) -> TableError 
 
 /// Keys and values are found by their places: the entries of a map have no ids of their own.
 fn project_map(map: &MapArray, wanted: &FieldRef, sorted: bool) -> Result<ArrayRef, MapError> {
-    let (DataType::Struct(to), DataType::Struct(from)) = (wanted.data_type(), map.entries().data_type()) else { return Err(MapError::Shape) };
+    let (DataType::Struct(to), DataType::Struct(from)) = (wanted.data_type(), map.entries().data_type()) else {
+        return Err(MapError::Shape);
+    };
     let ([to_key, to_value], [from_key, from_value]) = (to.as_ref(), from.as_ref()) else { return Err(MapError::Shape) };
     let key = project(map.keys(), from_key, to_key).map_err(MapError::Inner)?;
     let value = project(map.values(), from_value, to_value).map_err(MapError::Inner)?;
