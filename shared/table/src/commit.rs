@@ -1,0 +1,289 @@
+//! The one commit loop.
+
+use async_trait::async_trait;
+use sluice_model::{Clock, Deadline, IdSource, TableName};
+use uuid::Uuid;
+
+use crate::ledger::{DeltaCoverage, coverage, read};
+use crate::snapshot_producer::SnapshotIdentity;
+use crate::stage::{Attempt, Staging};
+use crate::{BaseUse, CommitError, PreparedDelta, TableError, TableOperations, TableVersion};
+
+/// Waiting. The runtime's sleeps; that of tests and of the simulation only moves a clock.
+#[async_trait]
+pub trait Sleep: Send + Sync {
+    /// Comes back after `ms` milliseconds.
+    async fn sleep(&self, ms: u64);
+}
+
+/// How often, and with how much rest in between.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RetryPolicy {
+    /// The most attempts to commit.
+    pub max_attempts: u32,
+    /// The rest after the first failed attempt is up to so long; it doubles from attempt to attempt.
+    pub min_wait_ms: u64,
+    /// No rest is longer.
+    pub max_wait_ms: u64,
+    /// The most looks for a commit of unknown outcome.
+    pub max_lookups: u32,
+}
+
+impl Default for RetryPolicy {
+    /// Eight attempts with rests from 100 ms to 5 s, three looks.
+    fn default() -> Self {
+        Self { max_attempts: 8, min_wait_ms: 100, max_wait_ms: 5_000, max_lookups: 3 }
+    }
+}
+
+/// What a commit needs besides the table.
+#[derive(Clone, Copy)]
+pub struct CommitContext<'a> {
+    /// The time.
+    pub clock: &'a dyn Clock,
+    /// Snapshot ids, names of files, jitter.
+    pub ids: &'a dyn IdSource,
+    /// Waiting between attempts.
+    pub sleep: &'a dyn Sleep,
+    /// When to give up.
+    pub deadline: Deadline,
+    /// How often to try.
+    pub policy: RetryPolicy,
+}
+
+/// Why a delta must be resolved again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StaleReason {
+    /// Some of its coordinates were decided by another commit, or cannot be told any more.
+    LedgerMoved,
+    /// The table has another schema now.
+    SchemaChanged,
+    /// It was made from stored rows, and the table has another snapshot now.
+    SnapshotMoved,
+    /// The table is partitioned differently, or has files that are: its deletes would not reach all they must.
+    PartitionSpecChanged,
+}
+
+/// How a commit ended, if not in an error.
+#[derive(Debug, Clone)]
+pub enum DeltaOutcome {
+    /// It is in the table.
+    Committed {
+        /// The table as the commit, or the look for it, found it.
+        version: TableVersion,
+        /// The commit's snapshot.
+        snapshot_id: i64,
+        /// Data files added.
+        data_files: usize,
+        /// Delete files added.
+        delete_files: usize,
+        /// How often it was tried.
+        attempts: u32,
+    },
+    /// All of it was in the table already.
+    AlreadyCommitted {
+        /// The table as it is.
+        version: TableVersion,
+    },
+    /// It does not fit the table any more; resolve the batch again against `version`. Its files stay behind as orphans.
+    Stale {
+        /// The table as it is.
+        version: TableVersion,
+        /// What has changed.
+        reason: StaleReason,
+    },
+}
+
+/// Commits a delta, exactly once.
+///
+/// Each attempt looks at the table as it is: the ledger is asked about the very version that the commit replaces, so two overlapping
+/// deliveries cannot both pass. Nothing is ever deleted here. Files of a delta that is stale or committed already are orphans, to be
+/// removed by age: telling them apart from those of an unknown commit is not worth the risk.
+///
+/// # Errors
+/// [`TableError`], of class conflict or transient when a later delivery may pass, unknown when the commit may have happened.
+pub async fn commit_delta(
+    ops: &dyn TableOperations,
+    prepared: PreparedDelta,
+    context: &CommitContext<'_>,
+) -> Result<DeltaOutcome, TableError> {
+    let identity = new_identity(&prepared.version, context.ids)?;
+    let version = prepared.version.clone();
+    let mut loop_ = CommitLoop { ops, context, staging: Staging::new(prepared, identity), attempts: 0 };
+    loop_.run(version).await
+}
+
+/// Random ids meet by accident never, but the bound makes a broken source of ids an error and not a hang.
+fn new_identity(version: &TableVersion, ids: &dyn IdSource) -> Result<SnapshotIdentity, TableError> {
+    for _ in 0..8 {
+        // The highest bit is the sign; 0 is no id.
+        let snapshot_id = (ids.next_u128() as u64 >> 1).cast_signed();
+        if snapshot_id > 0 && version.metadata.snapshot_by_id(snapshot_id).is_none() {
+            return Ok(SnapshotIdentity { snapshot_id, commit_id: Uuid::from_u128(ids.next_u128()) });
+        }
+    }
+    Err(TableError::Invalid("the source of ids repeats itself".to_owned()))
+}
+
+struct CommitLoop<'a> {
+    ops: &'a dyn TableOperations,
+    context: &'a CommitContext<'a>,
+    staging: Staging,
+    attempts: u32,
+}
+
+/// What an attempt came to.
+enum Step {
+    Done(DeltaOutcome),
+    /// Nothing was changed; try again after a rest.
+    Again(String),
+}
+
+impl CommitLoop<'_> {
+    async fn run(&mut self, first: TableVersion) -> Result<DeltaOutcome, TableError> {
+        let mut base = Some(first);
+        let mut last = String::new();
+        while self.attempts < self.context.policy.max_attempts.max(1) {
+            self.check_deadline()?;
+            self.attempts += 1;
+            match self.attempt(base.take()).await? {
+                Step::Done(outcome) => return Ok(outcome),
+                Step::Again(why) => last = why,
+            }
+            self.rest().await;
+        }
+        Err(TableError::OutOfAttempts { name: self.name(), attempts: self.attempts, last })
+    }
+
+    fn name(&self) -> TableName {
+        self.ops.name().clone()
+    }
+
+    fn check_deadline(&self) -> Result<(), TableError> {
+        if self.context.deadline.has_passed(self.context.clock.now_ms()) {
+            return Err(TableError::Deadline { name: self.name(), attempts: self.attempts });
+        }
+        Ok(())
+    }
+
+    /// Rests for a random part of a time that doubles, never beyond the deadline.
+    async fn rest(&self) {
+        if self.attempts >= self.context.policy.max_attempts.max(1) {
+            return;
+        }
+        let doubled = self.context.policy.min_wait_ms.saturating_mul(1_u64 << (self.attempts - 1).min(20));
+        let most = doubled.min(self.context.policy.max_wait_ms).max(1);
+        let part = (self.context.ids.next_u128() % u128::from(most)) as u64 + 1;
+        let left = self.context.deadline.remaining_ms(self.context.clock.now_ms()).max(0).cast_unsigned();
+        self.context.sleep.sleep(part.min(left)).await;
+    }
+
+    async fn attempt(&mut self, base: Option<TableVersion>) -> Result<Step, TableError> {
+        let base = match base {
+            Some(base) => base,
+            None => match self.ops.refresh().await {
+                Ok(version) => version,
+                Err(error) if error.class().may_pass_later() => return Ok(Step::Again(error.to_string())),
+                Err(error) => return Err(error),
+            },
+        };
+        if let Some(outcome) = self.check(&base).await? {
+            return Ok(Step::Done(outcome));
+        }
+        self.try_on(&base).await
+    }
+
+    /// Whether the delta is in the base already, or does not fit it.
+    async fn check(&self, base: &TableVersion) -> Result<Option<DeltaOutcome>, TableError> {
+        self.check_same_table(base)?;
+        // A catalog may have told a conflict or a transient failure that was none.
+        if base.metadata.snapshot_by_id(self.staging.identity.snapshot_id).is_some() {
+            return Ok(Some(self.committed(base.clone())));
+        }
+        let delta = &self.staging.prepared.delta;
+        let stale = |reason| Ok(Some(DeltaOutcome::Stale { version: base.clone(), reason }));
+        match coverage(&read(&base.metadata)?, &delta.applies, &delta.claims) {
+            DeltaCoverage::New => {}
+            DeltaCoverage::Decided => return Ok(Some(DeltaOutcome::AlreadyCommitted { version: base.clone() })),
+            DeltaCoverage::Mixed => return stale(StaleReason::LedgerMoved),
+        }
+        match self.objection(base).await? {
+            Some(reason) => stale(reason),
+            None => Ok(None),
+        }
+    }
+
+    fn check_same_table(&self, base: &TableVersion) -> Result<(), TableError> {
+        let (expected, found) = (self.staging.prepared.delta.base.table_uuid, base.metadata.uuid());
+        if expected == found {
+            return Ok(());
+        }
+        Err(TableError::Replaced { name: self.name(), expected: expected.to_string(), found: found.to_string() })
+    }
+
+    async fn objection(&self, base: &TableVersion) -> Result<Option<StaleReason>, TableError> {
+        let prepared = &self.staging.prepared;
+        let (made_on, metadata) = (&prepared.delta.base, &base.metadata);
+        if metadata.current_schema_id() != made_on.schema_id {
+            return Ok(Some(StaleReason::SchemaChanged));
+        }
+        if prepared.schema.is_some() && metadata.last_column_id() != prepared.version.metadata.last_column_id() {
+            return Ok(Some(StaleReason::SchemaChanged));
+        }
+        if prepared.delta.base_use == BaseUse::PinnedToSnapshot && metadata.current_snapshot_id() != made_on.snapshot_id {
+            return Ok(Some(StaleReason::SnapshotMoved));
+        }
+        if metadata.default_partition_spec_id() != prepared.data_spec_id {
+            return Ok(Some(StaleReason::PartitionSpecChanged));
+        }
+        match prepared.scope {
+            Some(scope) => scope.objection(base).await,
+            None => Ok(None),
+        }
+    }
+
+    async fn try_on(&mut self, base: &TableVersion) -> Result<Step, TableError> {
+        let attempt = Attempt { number: self.attempts, now_ms: self.context.clock.now_ms(), file_id: self.context.ids.next_u128() };
+        let change = match self.staging.stage(base, read(&base.metadata)?, attempt).await {
+            Ok(change) => change,
+            Err(error) if error.class().may_pass_later() => return Ok(Step::Again(error.to_string())),
+            Err(error) => return Err(error),
+        };
+        match self.ops.commit(base, &change).await {
+            Ok(version) => Ok(Step::Done(self.committed(version))),
+            Err(error @ (CommitError::Conflict | CommitError::Transient { .. })) => Ok(Step::Again(error.to_string())),
+            Err(CommitError::Unknown { what, .. }) => self.look_up(what).await.map(Step::Done),
+            Err(CommitError::Fatal { what, source }) => Err(TableError::Catalog { class: sluice_model::Class::Fatal, what, source }),
+        }
+    }
+
+    /// After an unknown outcome: the table tells. Not finding the snapshot proves nothing, for the request may still be on its way; so
+    /// there is no other attempt (rule C2).
+    async fn look_up(&self, what: String) -> Result<DeltaOutcome, TableError> {
+        let snapshot_id = self.staging.identity.snapshot_id;
+        for _ in 0..self.context.policy.max_lookups.max(1) {
+            if let Ok(version) = self.ops.refresh().await
+                && version.metadata.snapshot_by_id(snapshot_id).is_some()
+            {
+                return Ok(self.committed(version));
+            }
+            if self.context.deadline.has_passed(self.context.clock.now_ms()) {
+                break;
+            }
+            self.rest().await;
+        }
+        Err(TableError::UnknownOutcome { name: self.name(), snapshot_id, what })
+    }
+
+    fn committed(&self, version: TableVersion) -> DeltaOutcome {
+        let files = &self.staging.prepared.files;
+        let data_files = files.iter().filter(|file| file.file.content_type() == iceberg::spec::DataContentType::Data).count();
+        DeltaOutcome::Committed {
+            version,
+            snapshot_id: self.staging.identity.snapshot_id,
+            data_files,
+            delete_files: files.len() - data_files,
+            attempts: self.attempts,
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! Reading a table: merge-on-read, by field id.
+//!
+//! iceberg's scan is not used: it deletes rows that it must not (keys with nulls, keys on columns that old files lack), and cannot read a struct that has
+//! gained a field.
+
+mod deletes;
+mod keys;
+mod projection;
+mod source;
+
+use std::collections::HashSet;
+
+use arrow_array::{BooleanArray, RecordBatch};
+use arrow_schema::SchemaRef;
+use arrow_select::concat::concat_batches;
+use arrow_select::filter::filter_record_batch;
+use iceberg::spec::{DataContentType, Snapshot};
+
+use crate::arrow::required_field_id;
+use crate::manifests::{LiveEntry, live_entries, snapshot_of};
+use crate::{TableError, TableVersion};
+use deletes::{Deletes, FileDeletes};
+use keys::LookupKeys;
+pub(crate) use projection::{inside_struct, project_batch};
+
+/// The live rows of a snapshot (`None`: the current one), as `target` wants them: its fields carry field ids. Columns that a file lacks are
+/// null, older types are widened. The order of the rows is that of the files.
+///
+/// # Errors
+/// [`TableError`]; fatal when the table has deletion vectors, files that are no Parquet, or columns that do not fit `target`.
+pub async fn scan(version: &TableVersion, snapshot_id: Option<i64>, target: &SchemaRef) -> Result<Vec<RecordBatch>, TableError> {
+    let Some(snapshot) = snapshot_of(version, snapshot_id)? else { return Ok(Vec::new()) };
+    let snapshot = Snapshot::clone(snapshot);
+    let reading = Reading::open(version, &snapshot, target).await?;
+    let mut batches = Vec::new();
+    for entry in &reading.data {
+        batches.extend(reading.file(version, entry, None).await?);
+    }
+    Ok(batches)
+}
+
+/// The live rows whose key is one of `keys`, as `target` wants them. `keys` has the columns `key_field_ids`, found by field id; null
+/// equals null. Files whose bounds of the first key column exclude all keys are not read.
+///
+/// # Errors
+/// As [`scan`].
+pub async fn lookup(
+    version: &TableVersion,
+    target: &SchemaRef,
+    key_field_ids: &[i32],
+    keys: &RecordBatch,
+) -> Result<RecordBatch, TableError> {
+    let mut batches = Vec::new();
+    if let Some(snapshot) = version.metadata.current_snapshot().filter(|_| keys.num_rows() > 0) {
+        let wanted = LookupKeys::new(&version.metadata, key_field_ids, keys)?;
+        let reading = Reading::open(version, snapshot, target).await?;
+        for entry in reading.data.iter().filter(|entry| wanted.may_be_in(&entry.file)) {
+            batches.extend(reading.file(version, entry, Some(&wanted)).await?);
+        }
+    }
+    concat_batches(target, &batches).map_err(TableError::arrow("joining the found rows"))
+}
+
+/// A snapshot's files, and what its delete files say.
+struct Reading<'a> {
+    target: &'a SchemaRef,
+    target_ids: HashSet<i32>,
+    data: Vec<LiveEntry>,
+    deletes: Deletes,
+}
+
+impl<'a> Reading<'a> {
+    async fn open(version: &TableVersion, snapshot: &Snapshot, target: &'a SchemaRef) -> Result<Self, TableError> {
+        let target_ids = target.fields().iter().map(|field| required_field_id(field)).collect::<Result<HashSet<i32>, _>>()?;
+        projection::check_defaults(&version.metadata, target)?;
+        let entries = live_entries(version, snapshot).await?;
+        let (data, deleting): (Vec<LiveEntry>, Vec<LiveEntry>) =
+            entries.into_iter().partition(|entry| entry.file.content_type() == DataContentType::Data);
+        let deletes = Deletes::read(version, &deleting).await?;
+        Ok(Self { target, target_ids, data, deletes })
+    }
+
+    /// The live rows of one file.
+    async fn file(&self, version: &TableVersion, entry: &LiveEntry, wanted: Option<&LookupKeys>) -> Result<Vec<RecordBatch>, TableError> {
+        let deletes = self.deletes.of(entry);
+        let mut ids = self.target_ids.clone();
+        deletes.add_ids(&mut ids);
+        ids.extend(wanted.iter().flat_map(|keys| keys.ids()));
+        let mut position = 0;
+        let mut batches = Vec::new();
+        for batch in source::open(version, &entry.file, &ids).await? {
+            let batch = batch.map_err(TableError::arrow(format!("reading {}", entry.file.file_path())))?;
+            let rows = batch.num_rows();
+            batches.extend(self.live_rows(&batch, (&deletes, position), wanted)?);
+            position += rows as u64;
+        }
+        Ok(batches)
+    }
+
+    fn live_rows(
+        &self,
+        batch: &RecordBatch,
+        (deletes, position): (&FileDeletes<'_>, u64),
+        wanted: Option<&LookupKeys>,
+    ) -> Result<Option<RecordBatch>, TableError> {
+        let mut keep = match wanted {
+            Some(keys) => keys.matches(batch)?,
+            None => vec![true; batch.num_rows()],
+        };
+        deletes.apply(batch, position, &mut keep)?;
+        if !keep.contains(&true) {
+            return Ok(None);
+        }
+        let kept = if keep.contains(&false) {
+            filter_record_batch(batch, &BooleanArray::from(keep)).map_err(TableError::arrow("leaving out deleted rows"))?
+        } else {
+            batch.clone()
+        };
+        project_batch(&kept, self.target).map(Some)
+    }
+}

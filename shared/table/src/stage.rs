@@ -1,0 +1,145 @@
+//! From a prepared delta and a base to a change that a catalog can commit.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use iceberg::TableRequirement;
+use iceberg::spec::{MAIN_BRANCH, ManifestFile, Snapshot, TableMetadata, TableMetadataBuilder, UnboundPartitionSpec};
+use sluice_model::OffsetLedger;
+
+use crate::ledger::{PropertyChange, property_change};
+use crate::scope::DeleteScope;
+use crate::snapshot_producer::{SnapshotContent, SnapshotIdentity, next_timestamp, produce, write_manifests};
+use crate::{PreparedDelta, StagedChange, TableError, TableVersion, metadata_file};
+
+/// A delta on its way into the table: what stays the same over all attempts.
+pub(crate) struct Staging {
+    pub(crate) prepared: PreparedDelta,
+    pub(crate) identity: SnapshotIdentity,
+    /// Written in the first attempt that gets so far.
+    manifests: Option<Vec<ManifestFile>>,
+}
+
+/// What one attempt adds.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Attempt {
+    pub(crate) number: u32,
+    pub(crate) now_ms: i64,
+    pub(crate) file_id: u128,
+}
+
+impl Staging {
+    pub(crate) const fn new(prepared: PreparedDelta, identity: SnapshotIdentity) -> Self {
+        Self { prepared, identity, manifests: None }
+    }
+
+    /// Builds the change on that base. `ledger` is the base's.
+    pub(crate) async fn stage(
+        &mut self,
+        base: &TableVersion,
+        mut ledger: OffsetLedger,
+        attempt: Attempt,
+    ) -> Result<StagedChange, TableError> {
+        ledger.claim(&self.prepared.delta.claims);
+        let mut properties = property_change(&base.metadata, &ledger);
+        properties.set.extend(self.prepared.delta.properties.clone());
+        let altered = self.altered(base)?;
+        let snapshot = self.snapshot((base, &altered), &ledger, attempt).await?;
+        let builder = base.metadata.as_ref().clone().into_builder(Some(base.metadata_location.clone()));
+        let result = self.alter(builder).and_then(|builder| finish(builder, properties, snapshot))?.build().map_err(wrong())?;
+        let metadata_location = metadata_file::next_location(Some(&base.metadata_location), &result.metadata, attempt.file_id);
+        Ok(StagedChange {
+            updates: result.changes,
+            requirements: self.requirements(&base.metadata),
+            metadata: result.metadata,
+            metadata_location,
+            expired_logs: result.expired_metadata_logs,
+        })
+    }
+
+    /// The base with the delta's schema and specs: what the snapshot is made on.
+    fn altered(&self, base: &TableVersion) -> Result<TableVersion, TableError> {
+        if self.prepared.schema.is_none() && !self.adds_spec(&base.metadata) {
+            return Ok(base.clone());
+        }
+        let builder = self.alter(base.metadata.as_ref().clone().into_builder(None))?;
+        let metadata = builder.build().map_err(wrong())?.metadata;
+        // `build` has stamped this with the machine's clock: its times are not to be used.
+        Ok(TableVersion { metadata: Arc::new(metadata), ..base.clone() })
+    }
+
+    fn alter(&self, mut builder: TableMetadataBuilder) -> Result<TableMetadataBuilder, TableError> {
+        if let Some(schema) = &self.prepared.schema {
+            builder = builder.add_current_schema(schema.clone()).map_err(wrong())?;
+        }
+        if self.adds_spec(&self.prepared.version.metadata) {
+            builder = builder.add_partition_spec(UnboundPartitionSpec::builder().build()).map_err(wrong())?;
+        }
+        Ok(builder)
+    }
+
+    fn adds_spec(&self, metadata: &TableMetadata) -> bool {
+        match self.prepared.scope {
+            Some(DeleteScope::Global { spec_id }) => metadata.partition_spec_by_id(spec_id).is_none(),
+            Some(DeleteScope::Partition { .. }) | None => false,
+        }
+    }
+
+    async fn snapshot(
+        &mut self,
+        (base, altered): (&TableVersion, &TableVersion),
+        ledger: &OffsetLedger,
+        attempt: Attempt,
+    ) -> Result<Snapshot, TableError> {
+        let manifests = match self.manifests.take() {
+            Some(manifests) => manifests,
+            None => write_manifests((&altered.file_io, &altered.metadata), self.identity, &self.prepared.files).await?,
+        };
+        let mut summary = HashMap::new();
+        if !ledger.is_empty() {
+            summary.insert(OffsetLedger::SUMMARY_KEY.to_owned(), ledger.to_text());
+        }
+        let content = SnapshotContent {
+            identity: self.identity,
+            attempt: attempt.number,
+            timestamp_ms: next_timestamp(&base.metadata, attempt.now_ms),
+            files: &self.prepared.files,
+            manifests: &manifests,
+            truncate: self.prepared.delta.truncate,
+            summary,
+        };
+        let snapshot = produce(altered, content).await?;
+        self.manifests = Some(manifests);
+        Ok(snapshot)
+    }
+
+    fn requirements(&self, base: &TableMetadata) -> Vec<TableRequirement> {
+        let mut requirements = vec![
+            TableRequirement::UuidMatch { uuid: base.uuid() },
+            TableRequirement::RefSnapshotIdMatch { r#ref: MAIN_BRANCH.to_owned(), snapshot_id: base.current_snapshot_id() },
+            TableRequirement::CurrentSchemaIdMatch { current_schema_id: base.current_schema_id() },
+            TableRequirement::DefaultSpecIdMatch { default_spec_id: base.default_partition_spec_id() },
+        ];
+        if self.prepared.schema.is_some() {
+            requirements.push(TableRequirement::LastAssignedFieldIdMatch { last_assigned_field_id: base.last_column_id() });
+        }
+        if self.adds_spec(base) {
+            let last_assigned_partition_id = base.last_partition_id();
+            requirements.push(TableRequirement::LastAssignedPartitionIdMatch { last_assigned_partition_id });
+        }
+        requirements
+    }
+}
+
+fn wrong() -> impl FnOnce(iceberg::Error) -> TableError {
+    TableError::iceberg("building the table's next metadata")
+}
+
+/// `set_branch_snapshot` keeps the retention that the branch has.
+fn finish(builder: TableMetadataBuilder, change: PropertyChange, snapshot: Snapshot) -> Result<TableMetadataBuilder, TableError> {
+    let mut builder = builder.set_properties(change.set).map_err(wrong())?;
+    if !change.removed.is_empty() {
+        builder = builder.remove_properties(&change.removed).map_err(wrong())?;
+    }
+    builder.set_branch_snapshot(snapshot, MAIN_BRANCH).map_err(wrong())
+}

@@ -1,0 +1,12 @@
+//! For tests only: time and ids that a test owns, small tables and batches, faults, and the contract suites that every implementation of a
+//! trait must pass.
+#![allow(clippy::unwrap_used, clippy::panic, clippy::missing_panics_doc)]
+
+pub mod contract;
+pub mod faults;
+pub mod services;
+pub mod tables;
+
+pub use contract::catalog_contract;
+pub use faults::{CommitFault, FaultPlan, FaultyCatalog};
+pub use services::{ManualClock, SeededIds, TestServices};
