@@ -40,7 +40,9 @@ impl Ingest {
         rounds::run(self, &Batch::new(units), deadline).await
     }
 
-    pub(crate) fn write_options(&self) -> WriteOptions<'_> {
+    /// How files are written.
+    #[must_use]
+    pub fn write_options(&self) -> WriteOptions<'_> {
         WriteOptions {
             ids: self.ids.as_ref(),
             target_file_bytes: usize::try_from(self.settings.commit.target_file_size_bytes).unwrap_or(usize::MAX),
@@ -48,13 +50,15 @@ impl Ingest {
         }
     }
 
-    pub(crate) fn commit_context(&self, deadline: Deadline) -> CommitContext<'_> {
+    /// How commits are made, until `deadline`.
+    #[must_use]
+    pub fn commit_context(&self, deadline: Deadline) -> CommitContext<'_> {
         CommitContext {
             clock: self.clock.as_ref(),
             ids: self.ids.as_ref(),
             sleep: self.sleep.as_ref(),
             deadline,
-            retry: RetryPolicy { max_attempts: self.settings.commit.max_attempts, ..RetryPolicy::default() },
+            policy: RetryPolicy { max_attempts: self.settings.commit.max_attempts, ..RetryPolicy::default() },
         }
     }
 }
