@@ -6,7 +6,7 @@ use std::sync::Arc;
 use sluice_deadletter::ErrorTable;
 use sluice_model::{ChangeEvent, Coverage, DeclaredType, OffsetLedger, ReasonCode, Rejection, Stage, TableName, TableSchema};
 use sluice_pipeline::settings::{OnDuplicateField, OnMissingTable, OnSchemaChange, OnUnavailable, TableSettings};
-use sluice_pipeline::{Converted, Outcome, SchemaChange as SchemaVerdict, TableContext, Truncate as FoldTruncate, convert, fold};
+use sluice_pipeline::{ColumnError, Converted, Outcome, SchemaChange as SchemaVerdict, TableContext, Truncate as FoldTruncate, convert, fold};
 use sluice_table::{BaseUse, RowDelta, TableCreation, TableError, TableOperations, TableVersion, Truncate, ledger, lookup, schema};
 
 use crate::Ingest;
@@ -114,8 +114,8 @@ async fn missing(
     let open: Vec<(usize, &ChangeEvent<'_>)> = changes.into_iter().filter(|(unit, _)| !is_dead_letter(batch, *unit, errors)).collect();
     let context = TableContext { schema: None, settings: &settings, case: ingest.settings.route.case(), ddl_columns: &[] };
     let events: Vec<&ChangeEvent<'_>> = open.iter().map(|(_, event)| *event).collect();
-    let converted = convert(&events, &context);
-    if converted.accepted().next().is_none() {
+    let converted = convert(&events, &context).map_err(column)?;
+    if converted.is_empty() {
         let refused = converted.rejections.iter().map(|(event, rejection)| (open[*event].0, rejection.clone()));
         resolved.refused.extend(refused);
         resolved.decided.extend(replayed_dead_letters(batch, units, errors));
@@ -217,13 +217,13 @@ impl<'r, 'd> Resolver<'r, 'd> {
     ) -> Result<Resolved, TableError> {
         let (changes, mut resolved) = changes(self.batch, self.units, &self.settings);
         let ddl = self.schema_changes(errors, &mut resolved);
-        let (kept, converted) = self.convert(changes, &ddl.columns, (errors, &mut resolved));
+        let (kept, converted) = self.convert(changes, &ddl.columns, (errors, &mut resolved))?;
         let evolved = match converted.change {
             SchemaVerdict::Unchanged => None,
             SchemaVerdict::Evolved | SchemaVerdict::Create => Some(converted.schema.clone()),
         };
         let (base_use, stored) = self.stored_rows(&converted).await?;
-        let folded = fold(converted, stored.as_ref());
+        let folded = fold(&converted, stored.as_ref()).map_err(column)?;
         let mut outcomes = ddl.units;
         for (event, outcome) in folded.outcomes {
             let unit = kept[event];
@@ -267,23 +267,23 @@ impl<'r, 'd> Resolver<'r, 'd> {
         changes: Vec<(usize, &ChangeEvent<'d>)>,
         ddl_columns: &[(String, DeclaredType)],
         (errors, resolved): (&ErrorTable, &mut Resolved),
-    ) -> (Vec<usize>, Converted) {
+    ) -> Result<(Vec<usize>, Converted), TableError> {
         let context =
             TableContext { schema: Some(&self.schema), settings: &self.settings, case: self.ingest.settings.route.case(), ddl_columns };
         let events: Vec<&ChangeEvent<'_>> = changes.iter().map(|(_, event)| *event).collect();
-        let mut converted = convert(&events, &context);
+        let mut converted = convert(&events, &context).map_err(column)?;
         let dropped = self.settle(&changes, &converted, (errors, resolved));
         if dropped.is_empty() || converted.change == SchemaVerdict::Unchanged {
             converted.retain(|event| !dropped.contains(&event));
-            return (changes.into_iter().map(|(unit, _)| unit).collect(), converted);
+            return Ok((changes.into_iter().map(|(unit, _)| unit).collect(), converted));
         }
         let refused: HashSet<usize> = converted.rejections.iter().map(|(event, _)| *event).collect();
         let survivors = changes.into_iter().enumerate().filter(|(event, _)| !dropped.contains(event) && !refused.contains(event));
         let survivors: Vec<(usize, &ChangeEvent<'_>)> = survivors.map(|(_, change)| change).collect();
         let events: Vec<&ChangeEvent<'_>> = survivors.iter().map(|(_, event)| *event).collect();
-        let converted = convert(&events, &context);
+        let converted = convert(&events, &context).map_err(column)?;
         resolved.refused.extend(converted.rejections.iter().map(|(event, rejection)| (survivors[*event].0, rejection.clone())));
-        (survivors.into_iter().map(|(unit, _)| unit).collect(), converted)
+        Ok((survivors.into_iter().map(|(unit, _)| unit).collect(), converted))
     }
 
     /// Decides what the ledgers decide: what a record became was computed afresh, only now is the ledger of its destination asked.
@@ -345,15 +345,20 @@ impl<'r, 'd> Resolver<'r, 'd> {
 
     /// The stored rows of the keys that need them; a delta made from them holds on this snapshot only.
     async fn stored_rows(&self, converted: &Converted) -> Result<(BaseUse, Option<arrow_array::RecordBatch>), TableError> {
-        match converted.lookup_keys() {
+        match converted.lookup_keys().map_err(column)? {
             None => Ok((BaseUse::Rebasable, None)),
             Some(keys) => {
                 let target = sluice_pipeline::arrow_schema(&converted.schema);
-                let stored = lookup(&self.version, &target, converted.key_ids(), &keys).await?;
+                let stored = lookup(&self.version, &target, &converted.key_ids(), &keys).await?;
                 Ok((BaseUse::PinnedToSnapshot, Some(stored)))
             }
         }
     }
+}
+
+/// Arrow refused a column, which no input should bring about.
+fn column(error: ColumnError) -> TableError {
+    TableError::Invalid(error.to_string())
 }
 
 #[derive(Default)]

@@ -1,16 +1,30 @@
 //! How a field finds its column, and what an added column is called (CONFIG, "Names").
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
+use serde::Deserialize;
 use sluice_model::Column;
 
-/// Whether the names of added columns are folded: the route's `case`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+/// How names are folded: the route's result, and the columns that are added.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum NameCase {
     /// Names are folded to lower case.
     Lower,
     /// Names keep their case.
     Preserve,
+}
+
+impl NameCase {
+    /// `name`, folded.
+    #[must_use]
+    pub fn fold(self, name: &str) -> Cow<'_, str> {
+        match self {
+            Self::Lower if name.chars().any(char::is_uppercase) => Cow::Owned(name.to_lowercase()),
+            Self::Lower | Self::Preserve => Cow::Borrowed(name),
+        }
+    }
 }
 
 /// Names that Iceberg reserves for metadata columns.
@@ -30,10 +44,7 @@ const RESERVED: [&str; 10] = [
 /// The name that a column gets when it is added for a field called `name`.
 #[must_use]
 pub fn safe_name(name: &str, case: NameCase) -> String {
-    let folded = match case {
-        NameCase::Lower => name.to_lowercase(),
-        NameCase::Preserve => name.to_owned(),
-    };
+    let folded = case.fold(name);
     let mut safe = String::with_capacity(folded.len() + 1);
     if folded.starts_with(char::is_numeric) {
         safe.push('_');

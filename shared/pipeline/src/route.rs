@@ -3,7 +3,6 @@
 //! A template makes the name, `case` folds it, `rename` has the last word, `allow` bounds it. Names come from data, so they are hostile until
 //! proved otherwise: a placeholder may bring in ASCII letters, digits and `_` only.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use regex::Regex;
@@ -12,26 +11,7 @@ use sluice_model::config::{ConfigCode, Problems, Section};
 use sluice_model::{ReasonCode, Rejection, RouteFields, SourceRecord, Stage, TableName};
 use wildmatch::WildMatch;
 
-/// How names are folded: the route's result, and the columns that Sluice adds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum NameCase {
-    /// To lower case.
-    Lower,
-    /// Not at all.
-    Preserve,
-}
-
-impl NameCase {
-    /// `name`, folded.
-    #[must_use]
-    pub fn fold<'n>(self, name: &'n str) -> Cow<'n, str> {
-        match self {
-            Self::Lower if name.chars().any(char::is_uppercase) => Cow::Owned(name.to_lowercase()),
-            Self::Lower | Self::Preserve => Cow::Borrowed(name),
-        }
-    }
-}
+use crate::NameCase;
 
 /// What happens when the table header and the body name different tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize)]

@@ -17,7 +17,9 @@ use crate::TableError;
 /// # Errors
 /// [`TableError::Iceberg`] when the schema is not valid.
 pub fn arrow_schema(schema: &TableSchema) -> Result<SchemaRef, TableError> {
-    arrow_schema_of(&crate::schema::to_iceberg(schema)?)
+    // Arrow knows no keys, so that the schema may also be some of a table's columns.
+    let keyless = TableSchema { identifier_ids: Vec::new(), ..schema.clone() };
+    arrow_schema_of(&crate::schema::to_iceberg(&keyless)?)
 }
 
 pub(crate) fn arrow_schema_of(schema: &Schema) -> Result<SchemaRef, TableError> {

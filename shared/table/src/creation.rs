@@ -10,6 +10,7 @@ use sluice_model::{SortDirection, SortField, TableSchema, Transform, Transformed
 use uuid::Uuid;
 
 use crate::TableError;
+use crate::partition::check_kept;
 
 /// What a new table is to look like.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -75,6 +76,9 @@ pub(crate) fn partition_spec(fields: &[TransformedColumn], schema: &Schema) -> R
     let mut builder = UnboundPartitionSpec::builder();
     for field in fields {
         let (id, transform) = bind(field, schema)?;
+        if let Some(Ok(kind)) = schema.field_by_id(id).map(|column| transform.result_type(&column.field_type)) {
+            check_kept(&kind, &field.to_string())?;
+        }
         builder = builder.add_partition_field(id, partition_name(field), transform).map_err(invalid)?;
     }
     Ok(builder.build())

@@ -15,7 +15,7 @@ pub enum TableError {
         /// What was being done.
         what: String,
         /// iceberg's error.
-        source: iceberg::Error,
+        source: Box<iceberg::Error>,
     },
     /// A Parquet file could not be written or read.
     #[error("{what}: {source}")]
@@ -100,7 +100,7 @@ impl TableError {
     /// Wraps an error of iceberg.
     pub fn iceberg(what: impl Into<String>) -> impl FnOnce(iceberg::Error) -> Self {
         let what = what.into();
-        move |source| Self::Iceberg { what, source }
+        move |source| Self::Iceberg { what, source: Box::new(source) }
     }
 
     /// Wraps an error of Arrow.

@@ -6,7 +6,7 @@ use arrow_array::{Array, ArrayRef, RecordBatch, UInt32Array};
 use arrow_row::{RowConverter, SortField};
 use arrow_select::take::take_record_batch;
 use iceberg::arrow::arrow_primitive_to_literal;
-use iceberg::spec::{Literal, PartitionSpec, Schema, Struct, StructType};
+use iceberg::spec::{Literal, PartitionSpec, PrimitiveType, Schema, Struct, StructType, Type};
 
 use crate::TableError;
 use crate::arrow::position_of;
@@ -28,6 +28,9 @@ pub(crate) struct PartitionRows {
 impl Partitioning {
     pub(crate) fn new(spec: &PartitionSpec, schema: &Schema) -> Result<Self, TableError> {
         let kind = spec.partition_type(schema).map_err(TableError::iceberg("the partition spec does not fit the schema"))?;
+        for field in kind.fields() {
+            check_kept(&field.field_type, &field.name)?;
+        }
         Ok(Self { spec: spec.clone(), kind })
     }
 
@@ -77,6 +80,12 @@ impl Partitioning {
         }
         Ok(Struct::from_iter(values))
     }
+}
+
+/// Refuses partition values that iceberg 0.10 cannot write into manifests, or, worse, not read again: bucket them.
+pub(crate) fn check_kept(kind: &Type, name: &str) -> Result<(), TableError> {
+    let lost = matches!(kind, Type::Primitive(PrimitiveType::TimestampNs | PrimitiveType::TimestamptzNs | PrimitiveType::Uuid));
+    if lost { Err(TableError::Unsupported(format!("the partition field `{name}` with values of type {kind}"))) } else { Ok(()) }
 }
 
 /// The column with that field id, also inside structs: a row whose struct is null has no value.

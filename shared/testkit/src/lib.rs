@@ -4,6 +4,7 @@
 
 pub mod contract;
 pub mod faults;
+pub mod foreign;
 pub mod services;
 pub mod tables;
 

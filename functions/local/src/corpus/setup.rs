@@ -8,10 +8,9 @@ use sluice_model::{
     ChangeEvent, Column, ColumnType, Coordinate, Image, Operation, RouteFields, TableName, TableSchema, Tape, TopicPartition,
     TransformedColumn, UnchangedMarker, ValueHints,
 };
-use sluice_pipeline::route::NameCase;
 use sluice_pipeline::settings::{TableSettings, WriteMode};
 use sluice_pipeline::type_text::parse_column_type;
-use sluice_pipeline::{TableContext, convert, fold};
+use sluice_pipeline::{NameCase, TableContext, convert, fold};
 use sluice_table::{CommitContext, RowDelta, TableCreation, TableOperations, WriteOptions, commit_delta, prepare, schema, set_partitioning};
 
 use super::case::CaseTable;
@@ -118,10 +117,11 @@ fn batch(rows: &[Map<String, Value>], schema: &TableSchema) -> Result<RecordBatc
     let events: Vec<ChangeEvent<'_>> = (0..).zip(&tapes).map(|(offset, tape)| event(tape, offset)).collect();
     let settings = TableSettings { mode: WriteMode::Append, ..TableSettings::default() };
     let context = TableContext { schema: Some(schema), settings: &settings, case: NameCase::Preserve, ddl_columns: &[] };
-    let converted = convert(&events.iter().collect::<Vec<_>>(), &context);
+    let events: Vec<&ChangeEvent<'_>> = events.iter().collect();
+    let converted = convert(&events, &context).map_err(|error| error.to_string())?;
     match converted.rejections.first() {
         Some((row, rejection)) => Err(format!("row {row} of the case: {} {}", rejection.code, rejection.detail)),
-        None => Ok(fold(converted, None).rows),
+        None => Ok(fold(&converted, None).map_err(|error| error.to_string())?.rows),
     }
 }
 
