@@ -77,11 +77,11 @@ struct TakeBodyService<S> {
 
 impl<S: Service<LambdaInvocation>> Service<LambdaInvocation> for TakeBodyService<S>
 where
-    S::Future: Send + 'static,
+    S::Future: 'static,
 {
     type Response = S::Response;
     type Error = S::Error;
-    type Future = Pin<Box<dyn Future<Output = Result<S::Response, S::Error>> + Send>>;
+    type Future = Pin<Box<dyn Future<Output = Result<S::Response, S::Error>>>>;
 
     fn poll_ready(&mut self, context: &mut TaskContext<'_>) -> Poll<Result<(), Self::Error>> {
         self.inner.poll_ready(context)

@@ -8,7 +8,7 @@ use sluice_model::TableName;
 /// One Kafka batch becomes one commit per Iceberg table.
 #[derive(Debug, Parser)]
 #[command(name = "sluice", version, about, arg_required_else_help = true)]
-pub struct Cli {
+pub(crate) struct Cli {
     /// The configuration file.
     #[arg(long, short, global = true, default_value = "sluice.toml", env = "SLUICE_CONFIG")]
     pub config: PathBuf,
@@ -22,7 +22,7 @@ pub struct Cli {
 
 /// What to do.
 #[derive(Debug, Subcommand)]
-pub enum Command {
+pub(crate) enum Command {
     /// Apply sample events of several systems to a fresh embedded lake, and show the tables.
     Demo(DemoArgs),
     /// Write a commented sluice.toml to start from.
@@ -43,7 +43,7 @@ pub enum Command {
 
 /// Arguments of `demo`.
 #[derive(Debug, Args)]
-pub struct DemoArgs {
+pub(crate) struct DemoArgs {
     /// Where the lake goes; a folder that is there already is emptied of an earlier demo first.
     #[arg(long, default_value = ".demo")]
     pub dir: PathBuf,
@@ -51,7 +51,7 @@ pub struct DemoArgs {
 
 /// Arguments of `init`.
 #[derive(Debug, Args)]
-pub struct InitArgs {
+pub(crate) struct InitArgs {
     /// Where to write it.
     #[arg(default_value = "sluice.toml")]
     pub path: PathBuf,
@@ -59,14 +59,14 @@ pub struct InitArgs {
 
 /// The functions that can be invoked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Function {
+pub(crate) enum Function {
     /// Applies a Kafka batch.
     Ingest,
 }
 
 /// Arguments of `invoke`.
 #[derive(Debug, Args)]
-pub struct InvokeArgs {
+pub(crate) struct InvokeArgs {
     /// The function.
     pub function: Function,
     /// Event files, one invocation each, in order.
@@ -80,7 +80,7 @@ fn table_name(text: &str) -> Result<TableName, String> {
 
 /// What to see of tables.
 #[derive(Debug, Subcommand)]
-pub enum TableCommand {
+pub(crate) enum TableCommand {
     /// All tables of the catalog.
     List,
     /// A table's columns, partitioning, size and ledger.
@@ -108,7 +108,7 @@ pub enum TableCommand {
 
 /// What to see of refused records.
 #[derive(Debug, Subcommand)]
-pub enum ErrorsCommand {
+pub(crate) enum ErrorsCommand {
     /// The refused records, newest first.
     List {
         /// Only this reason code.
@@ -130,7 +130,7 @@ pub enum ErrorsCommand {
 
 /// Arguments of `corpus`.
 #[derive(Debug, Args)]
-pub struct CorpusArgs {
+pub(crate) struct CorpusArgs {
     /// The folder with the cases.
     pub dir: PathBuf,
     /// Only cases whose id or name contains this.

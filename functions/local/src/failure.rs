@@ -6,7 +6,7 @@ use sluice_table::TableError;
 
 /// The documented exit codes (README, "Exit codes"). 2 is also clap's for a wrong command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Exit {
+pub(crate) enum Exit {
     /// The work failed; trying again may help.
     Failed = 1,
     /// The configuration or the command line is wrong.
@@ -19,7 +19,7 @@ pub enum Exit {
 
 /// Why a command ends without success.
 #[derive(Debug)]
-pub struct Failure {
+pub(crate) struct Failure {
     /// The process's exit code.
     pub exit: Exit,
     /// What happened.
@@ -30,17 +30,17 @@ pub struct Failure {
 
 impl Failure {
     /// The work failed.
-    pub fn failed(message: impl Into<String>, hint: impl Into<String>) -> Self {
+    pub(crate) fn failed(message: impl Into<String>, hint: impl Into<String>) -> Self {
         Self { exit: Exit::Failed, message: message.into(), hint: hint.into() }
     }
 
     /// What was named is not there.
-    pub fn not_found(message: impl Into<String>, hint: impl Into<String>) -> Self {
+    pub(crate) fn not_found(message: impl Into<String>, hint: impl Into<String>) -> Self {
         Self { exit: Exit::NotFound, message: message.into(), hint: hint.into() }
     }
 
     /// A check found faults.
-    pub fn check(message: impl Into<String>) -> Self {
+    pub(crate) fn check(message: impl Into<String>) -> Self {
         Self { exit: Exit::CheckFailed, message: message.into(), hint: String::new() }
     }
 }

@@ -22,19 +22,19 @@ enum Form {
 
 /// Where results go.
 #[derive(Debug, Clone, Copy)]
-pub struct Output {
+pub(crate) struct Output {
     form: Form,
 }
 
 impl Output {
     /// Text, or JSON when asked for.
     #[must_use]
-    pub const fn new(as_json: bool) -> Self {
+    pub(crate) const fn new(as_json: bool) -> Self {
         Self { form: if as_json { Form::Json } else { Form::Text } }
     }
 
     /// Prints one result: `json` as a line of JSON, or what `text` prints.
-    pub fn result(&self, json: &Value, text: impl FnOnce(&Self)) {
+    pub(crate) fn result(&self, json: &Value, text: impl FnOnce(&Self)) {
         match self.form {
             Form::Json => println!("{json}"),
             Form::Text => text(self),
@@ -42,7 +42,7 @@ impl Output {
     }
 
     /// A line of a person's output; nothing in JSON form.
-    pub fn line(&self, text: &str) {
+    pub(crate) fn line(&self, text: &str) {
         match self.form {
             Form::Json => {}
             Form::Text => println!("{text}"),
@@ -50,27 +50,27 @@ impl Output {
     }
 
     /// A heading.
-    pub fn heading(&self, text: &str) {
+    pub(crate) fn heading(&self, text: &str) {
         self.line(&format!("{HEADING}{text}{HEADING:#}"));
     }
 
     /// A line that says that something is right.
-    pub fn good(&self, text: &str) {
+    pub(crate) fn good(&self, text: &str) {
         self.line(&format!("{GOOD}{text}{GOOD:#}"));
     }
 
     /// A line that says that something is wrong.
-    pub fn bad(&self, text: &str) {
+    pub(crate) fn bad(&self, text: &str) {
         self.line(&format!("{BAD}{text}{BAD:#}"));
     }
 
     /// A line in the background.
-    pub fn faint(&self, text: &str) {
+    pub(crate) fn faint(&self, text: &str) {
         self.line(&format!("{FAINT}{text}{FAINT:#}"));
     }
 
     /// Progress of long work, on the error stream of a terminal.
-    pub fn progress(&self, text: &str) {
+    pub(crate) fn progress(&self, text: &str) {
         match self.form {
             Form::Text if std::io::IsTerminal::is_terminal(&std::io::stderr()) => eprintln!("{FAINT}{text}{FAINT:#}"),
             Form::Text | Form::Json => {}
@@ -78,7 +78,7 @@ impl Output {
     }
 
     /// A table with a header row, its columns as wide as they need.
-    pub fn table(&self, header: &[&str], rows: &[Vec<String>]) {
+    pub(crate) fn table(&self, header: &[&str], rows: &[Vec<String>]) {
         let mut widths: Vec<usize> = header.iter().map(|cell| cell.chars().count()).collect();
         for row in rows {
             for (width, cell) in widths.iter_mut().zip(row) {
@@ -96,7 +96,7 @@ impl Output {
 
     /// Says why a command failed; the process's exit code.
     #[must_use]
-    pub fn fail(&self, failure: &Failure) -> ExitCode {
+    pub(crate) fn fail(&self, failure: &Failure) -> ExitCode {
         match self.form {
             Form::Json => println!("{}", json!({"error": failure.message, "hint": failure.hint, "exit_code": failure.exit as u8})),
             Form::Text => {

@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 
 /// All rows of a batch as JSON objects.
 #[must_use]
-pub fn rows(batch: &RecordBatch) -> Vec<Map<String, Value>> {
+pub(crate) fn rows(batch: &RecordBatch) -> Vec<Map<String, Value>> {
     (0..batch.num_rows()).map(|row| object(batch.schema_ref().fields(), batch.columns(), row)).collect()
 }
 
@@ -22,7 +22,7 @@ fn object(fields: &arrow_schema::Fields, columns: &[ArrayRef], row: usize) -> Ma
 
 /// One cell; the field tells a UUID from other sixteen bytes.
 #[must_use]
-pub fn cell(field: &Field, array: &ArrayRef, row: usize) -> Value {
+pub(crate) fn cell(field: &Field, array: &ArrayRef, row: usize) -> Value {
     if array.is_null(row) {
         return Value::Null;
     }

@@ -107,7 +107,7 @@ fn headers(letters: &[DeadLetter], field: &Field) -> Result<ArrayRef, ArrowError
     let DataType::List(element) = field.data_type() else { return Err(other_type(field)) };
     let DataType::Struct(fields) = element.data_type() else { return Err(other_type(field)) };
     let all = || letters.iter().flat_map(|letter| &letter.headers);
-    let names: ArrayRef = Arc::new(StringArray::from_iter_values(all().map(|(name, _)| name)));
+    let names: ArrayRef = Arc::new(all().map(|(name, _)| Some(name)).collect::<StringArray>());
     let values: ArrayRef = Arc::new(all().map(|(_, value)| value.as_deref()).collect::<LargeBinaryArray>());
     let structs = StructArray::try_new(fields.clone(), vec![names, values], None)?;
     let offsets = OffsetBuffer::from_lengths(letters.iter().map(|letter| letter.headers.len()));

@@ -15,7 +15,7 @@ use crate::output::Output;
 ///
 /// # Errors
 /// Exit code 4 when a case fails, 3 when there is none.
-pub async fn run(args: &CorpusArgs, output: &Output) -> Result<(), Failure> {
+pub(crate) async fn run(args: &CorpusArgs, output: &Output) -> Result<(), Failure> {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     for path in files(&args.dir)? {
         let (id, verdict) = match read(&path) {

@@ -46,7 +46,7 @@ const OWN_FOLDER: &str = "warehouse";
 ///
 /// # Errors
 /// When the folder cannot be prepared, or holds something else than an earlier demo.
-pub async fn run(args: &DemoArgs, output: &Output) -> Result<(), Failure> {
+pub(crate) async fn run(args: &DemoArgs, output: &Output) -> Result<(), Failure> {
     prepare(&args.dir)?;
     let settings = Settings::from_toml(CONFIG).map_err(start::StartError::from)?;
     let folder = super::folder_of(&args.dir.join("sluice.toml"));

@@ -14,7 +14,7 @@ type Row = Map<String, Value>;
 ///
 /// # Errors
 /// Exit code 3 when `show` finds no such record.
-pub async fn run(ingest: &Ingest, command: &ErrorsCommand, output: &Output) -> Result<(), Failure> {
+pub(crate) async fn run(ingest: &Ingest, command: &ErrorsCommand, output: &Output) -> Result<(), Failure> {
     let rows = all(ingest).await?;
     match command {
         ErrorsCommand::List { code, table, limit } => {

@@ -7,13 +7,13 @@ use crate::failure::{Exit, Failure};
 use crate::output::Output;
 
 /// The template: every line of it is valid, and a test reads it.
-pub const TEMPLATE: &str = include_str!("template.toml");
+pub(crate) const TEMPLATE: &str = include_str!("template.toml");
 
 /// Writes the template; never over a file that is there.
 ///
 /// # Errors
 /// When the file is there already or cannot be written.
-pub fn run(args: &InitArgs, output: &Output) -> Result<(), Failure> {
+pub(crate) fn run(args: &InitArgs, output: &Output) -> Result<(), Failure> {
     let path = args.path.display().to_string();
     if args.path.exists() {
         let hint = "give another path: sluice init other.toml".to_owned();

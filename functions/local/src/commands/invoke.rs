@@ -14,7 +14,7 @@ use crate::output::Output;
 ///
 /// # Errors
 /// The first invocation that fails ends the command.
-pub async fn run(ingest: &Ingest, args: &InvokeArgs, output: &Output) -> Result<(), Failure> {
+pub(crate) async fn run(ingest: &Ingest, args: &InvokeArgs, output: &Output) -> Result<(), Failure> {
     for path in &args.events {
         let event = read(path)?;
         let reply = match args.function {
@@ -30,7 +30,7 @@ fn read(path: &Path) -> Result<Vec<u8>, Failure> {
 }
 
 /// Prints what became of one event.
-pub fn print(event: &str, reply: &Reply, output: &Output) {
+pub(crate) fn print(event: &str, reply: &Reply, output: &Output) {
     output.result(&json!({"event": event, "reply": reply}), |output| {
         output.heading(event);
         output.line(&format!("  {}", sentence(&reply.tally)));

@@ -5,7 +5,7 @@ mod demo;
 mod errors;
 mod init;
 mod invoke;
-mod table;
+pub(crate) mod table;
 mod validate;
 
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ use crate::output::Output;
 ///
 /// # Errors
 /// [`Failure`] with the process's exit code.
-pub async fn run(cli: Cli, output: &Output) -> Result<(), Failure> {
+pub(crate) async fn run(cli: Cli, output: &Output) -> Result<(), Failure> {
     match cli.command {
         Command::Demo(args) => demo::run(&args, output).await,
         Command::Init(args) => init::run(&args, output),

@@ -15,7 +15,7 @@ use crate::value;
 ///
 /// # Errors
 /// Exit code 3 when the table does not exist.
-pub async fn run(ingest: &Ingest, command: &TableCommand, output: &Output) -> Result<(), Failure> {
+pub(crate) async fn run(ingest: &Ingest, command: &TableCommand, output: &Output) -> Result<(), Failure> {
     match command {
         TableCommand::List => list(ingest, output).await,
         TableCommand::Show { name } => show(&version(ingest, name).await?, name, output).await,
@@ -35,7 +35,7 @@ pub async fn run(ingest: &Ingest, command: &TableCommand, output: &Output) -> Re
 ///
 /// # Errors
 /// Exit code 3 when the table does not exist.
-pub async fn version(ingest: &Ingest, name: &TableName) -> Result<TableVersion, Failure> {
+pub(crate) async fn version(ingest: &Ingest, name: &TableName) -> Result<TableVersion, Failure> {
     let operations = ingest.catalog.load(name).await?;
     let hint = "`sluice table list` shows the tables of the catalog";
     let operations = operations.ok_or_else(|| Failure::not_found(format!("there is no table `{name}`"), hint))?;
@@ -46,7 +46,7 @@ pub async fn version(ingest: &Ingest, name: &TableName) -> Result<TableVersion, 
 ///
 /// # Errors
 /// What the storage said.
-pub async fn rows(version: &TableVersion) -> Result<Vec<Map<String, Value>>, Failure> {
+pub(crate) async fn rows(version: &TableVersion) -> Result<Vec<Map<String, Value>>, Failure> {
     let target = sluice_pipeline::arrow_schema(&schema::to_model(&version.metadata)?);
     let batches: Vec<RecordBatch> = scan(version, None, &target).await?;
     Ok(batches.iter().flat_map(value::rows).collect())
@@ -120,7 +120,7 @@ fn ledger_entries(ledger: &OffsetLedger) -> Vec<(String, String)> {
 }
 
 /// Prints rows as a table, or as one JSON array.
-pub fn print_rows(rows: &[Map<String, Value>], limit: usize, output: &Output) {
+pub(crate) fn print_rows(rows: &[Map<String, Value>], limit: usize, output: &Output) {
     let shown = if limit == 0 { rows.len() } else { rows.len().min(limit) };
     let rows_shown = &rows[..shown];
     output.result(&json!(rows_shown), |output| {

@@ -22,7 +22,7 @@ struct Finding {
 ///
 /// # Errors
 /// Exit code 2 when the configuration is wrong, 4 when a table is.
-pub async fn run(config: &Path, output: &Output) -> Result<(), Failure> {
+pub(crate) async fn run(config: &Path, output: &Output) -> Result<(), Failure> {
     let settings = start::read_settings(config)?;
     let ingest = start::start(settings, &super::folder_of(config)).await?;
     let mut names: Vec<TableName> = ingest.settings.configured_tables().collect();

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 /// One case.
 #[derive(Debug, Clone, Deserialize)]
-pub struct Case {
+pub(crate) struct Case {
     /// Its id, such as `d05a`.
     pub id: String,
     /// Its name.
@@ -30,7 +30,7 @@ pub struct Case {
 
 /// A table before the first invocation.
 #[derive(Debug, Clone, Deserialize)]
-pub struct CaseTable {
+pub(crate) struct CaseTable {
     /// namespace.table
     pub name: String,
     /// 2 or 3.
@@ -56,7 +56,7 @@ pub struct CaseTable {
 
 /// A column of a table before.
 #[derive(Debug, Clone, Deserialize)]
-pub struct CaseColumn {
+pub(crate) struct CaseColumn {
     /// Its name.
     pub name: String,
     /// Its type.
@@ -72,7 +72,7 @@ pub struct CaseColumn {
 
 /// An earlier partition spec and the rows written under it.
 #[derive(Debug, Clone, Deserialize)]
-pub struct SpecStep {
+pub(crate) struct SpecStep {
     /// Transforms.
     pub partition_spec: Vec<String>,
     /// Rows.
@@ -82,7 +82,7 @@ pub struct SpecStep {
 
 /// A schema of a registry.
 #[derive(Debug, Clone, Deserialize)]
-pub struct CaseSchema {
+pub(crate) struct CaseSchema {
     /// The numeric id.
     pub id: Value,
     /// The UUID, for Glue.
@@ -98,7 +98,7 @@ pub struct CaseSchema {
 /// One invocation's input.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(untagged)]
-pub enum CaseBatch {
+pub(crate) enum CaseBatch {
     /// A raw payload.
     Event {
         /// The payload.
@@ -110,7 +110,7 @@ pub enum CaseBatch {
 
 /// A Kafka record.
 #[derive(Debug, Clone, Deserialize)]
-pub struct CaseRecord {
+pub(crate) struct CaseRecord {
     /// The topic.
     pub topic: String,
     /// The partition.
@@ -136,7 +136,7 @@ pub struct CaseRecord {
 
 /// What must come out.
 #[derive(Debug, Clone, Deserialize)]
-pub struct Expectation {
+pub(crate) struct Expectation {
     /// `ok`, `error` or `config-error:CODE`, one a batch.
     pub invocations: Vec<String>,
     /// The full content of the tables.
@@ -155,7 +155,7 @@ pub struct Expectation {
 
 /// A table after.
 #[derive(Debug, Clone, Deserialize)]
-pub struct ExpectedTable {
+pub(crate) struct ExpectedTable {
     /// All rows, in any order.
     pub rows: Vec<Map<String, Value>>,
     /// Names and types, where the schema changed.
@@ -165,7 +165,7 @@ pub struct ExpectedTable {
 
 /// A dead letter.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
-pub struct ExpectedLetter {
+pub(crate) struct ExpectedLetter {
     /// The topic.
     pub topic: String,
     /// The partition.

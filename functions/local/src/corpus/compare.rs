@@ -14,7 +14,7 @@ use crate::commands::table::rows;
 ///
 /// # Errors
 /// A sentence when the catalog or a table cannot be read.
-pub async fn differences(ingest: &Ingest, case: &Case, tally: &BatchTally) -> Result<Vec<String>, String> {
+pub(crate) async fn differences(ingest: &Ingest, case: &Case, tally: &BatchTally) -> Result<Vec<String>, String> {
     let mut found = Vec::new();
     let existing = ingest.catalog.tables().await.map_err(|error| error.to_string())?;
     let before: BTreeMap<&str, BTreeMap<&str, &str>> = case

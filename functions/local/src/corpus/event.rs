@@ -12,7 +12,7 @@ use super::case::{CaseBatch, CaseRecord};
 ///
 /// # Errors
 /// A sentence when the case's own encoding is wrong.
-pub fn payload(batch: &CaseBatch) -> Result<Vec<u8>, String> {
+pub(crate) fn payload(batch: &CaseBatch) -> Result<Vec<u8>, String> {
     let event = match batch {
         CaseBatch::Event { lambda_event } => lambda_event.clone(),
         CaseBatch::Records(records) => from_records(records)?,

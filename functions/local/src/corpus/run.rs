@@ -14,7 +14,7 @@ use super::{compare, event, setup};
 
 /// How a case ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outcome {
+pub(crate) enum Outcome {
     /// Everything came out as it must.
     Pass,
     /// Something did not.
@@ -26,7 +26,7 @@ pub enum Outcome {
 impl Outcome {
     /// The outcome's name in reports.
     #[must_use]
-    pub const fn as_str(self) -> &'static str {
+    pub(crate) const fn as_str(self) -> &'static str {
         match self {
             Self::Pass => "pass",
             Self::Fail => "fail",
@@ -37,7 +37,7 @@ impl Outcome {
 
 /// A case's outcome and why.
 #[derive(Debug, Clone)]
-pub struct Verdict {
+pub(crate) struct Verdict {
     /// The outcome.
     pub outcome: Outcome,
     /// Why it failed or is not supported; empty when it passed.
@@ -51,7 +51,7 @@ impl Verdict {
 }
 
 /// Runs a case in a folder of its own.
-pub async fn run_case(case: &Case) -> Verdict {
+pub(crate) async fn run_case(case: &Case) -> Verdict {
     let folder = match tempfile::tempdir() {
         Ok(folder) => folder,
         Err(error) => return Verdict::new(Outcome::Fail, format!("no temporary folder: {error}")),

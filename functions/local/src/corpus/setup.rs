@@ -16,7 +16,7 @@ use sluice_table::{CommitContext, RowDelta, TableCreation, TableOperations, Writ
 use super::case::CaseTable;
 
 /// The tools that setting up needs.
-pub struct Tools<'t> {
+pub(crate) struct Tools<'t> {
     /// The function whose catalog is filled.
     pub ingest: &'t Ingest,
     /// How files are written.
@@ -29,7 +29,7 @@ pub struct Tools<'t> {
 ///
 /// # Errors
 /// A sentence when the case's table cannot be made.
-pub async fn create(tools: &Tools<'_>, table: &CaseTable) -> Result<(), String> {
+pub(crate) async fn create(tools: &Tools<'_>, table: &CaseTable) -> Result<(), String> {
     let name = TableName::parse(&table.name).ok_or_else(|| format!("`{}` is no table name", table.name))?;
     let first = table.spec_history.first().map_or(&table.partition_spec, |step| &step.partition_spec);
     let creation = TableCreation {
