@@ -48,8 +48,14 @@ fn fill_raw(letter: &mut DeadLetter, raw: Raw<'_>, max_raw_bytes: usize) {
 
 /// A record of one unit is claimed whole, so that the claims of neighbours join; a row of several only for itself.
 fn claim(batch: &Batch<'_>, index: usize, unit: &Unit<'_>) -> Interval {
-    let is_same_record = |other: &Unit<'_>| other.key == unit.key && other.coordinate.offset == unit.coordinate.offset && other.coordinate != unit.coordinate;
+    let is_same_record = |other: &Unit<'_>| {
+        other.key == unit.key && other.coordinate.offset == unit.coordinate.offset && other.coordinate != unit.coordinate
+    };
     let next = batch.units.get(index + 1).is_some_and(is_same_record);
     let previous = index.checked_sub(1).and_then(|before| batch.units.get(before)).is_some_and(is_same_record);
-    if next || previous || unit.coordinate.row > 0 { Interval::of_row(unit.coordinate) } else { Interval::of_record(unit.coordinate.offset) }
+    if next || previous || unit.coordinate.row > 0 {
+        Interval::of_row(unit.coordinate)
+    } else {
+        Interval::of_record(unit.coordinate.offset)
+    }
 }

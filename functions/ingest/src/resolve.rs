@@ -6,7 +6,9 @@ use std::sync::Arc;
 use sluice_deadletter::ErrorTable;
 use sluice_model::{ChangeEvent, Coverage, DeclaredType, OffsetLedger, ReasonCode, Rejection, Stage, TableName, TableSchema};
 use sluice_pipeline::settings::{OnDuplicateField, OnMissingTable, OnSchemaChange, OnUnavailable, TableSettings};
-use sluice_pipeline::{ColumnError, Converted, Outcome, SchemaChange as SchemaVerdict, TableContext, Truncate as FoldTruncate, convert, fold};
+use sluice_pipeline::{
+    ColumnError, Converted, Outcome, SchemaChange as SchemaVerdict, TableContext, Truncate as FoldTruncate, convert, fold,
+};
 use sluice_table::{BaseUse, RowDelta, TableCreation, TableError, TableOperations, TableVersion, Truncate, ledger, lookup, schema};
 
 use crate::Ingest;
@@ -195,9 +197,15 @@ struct Resolver<'r, 'd> {
 }
 
 impl<'r, 'd> Resolver<'r, 'd> {
-    fn new(ingest: &'r Ingest, batch: &'r Batch<'d>, (table, units): (&TableName, &'r [usize]), version: TableVersion) -> Result<Self, Refusal> {
+    fn new(
+        ingest: &'r Ingest,
+        batch: &'r Batch<'d>,
+        (table, units): (&TableName, &'r [usize]),
+        version: TableVersion,
+    ) -> Result<Self, Refusal> {
         let metadata = &version.metadata;
-        let properties: BTreeMap<String, String> = metadata.properties().iter().map(|(name, value)| (name.clone(), value.clone())).collect();
+        let properties: BTreeMap<String, String> =
+            metadata.properties().iter().map(|(name, value)| (name.clone(), value.clone())).collect();
         let settings = ingest.settings.table(table, &properties).map_err(|problems| Refusal::All(unavailable(&problems)))?;
         let uuid = metadata.uuid().to_string();
         if let Some(expected) = settings.uuid.as_ref().filter(|expected| !expected.eq_ignore_ascii_case(&uuid)) {

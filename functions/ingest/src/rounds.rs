@@ -155,7 +155,8 @@ impl Rounds<'_, '_> {
     /// Writes the refused units to the error topic, then to the error table.
     async fn write_letters(&mut self, refused: Vec<(usize, Rejection)>) -> Result<(), IngestError> {
         let max_raw_bytes = self.ingest.settings.errors.max_raw_bytes;
-        let mut refused: Vec<(usize, Rejection)> = refused.into_iter().filter(|(unit, _)| *self.decisions.get(*unit) == Decision::Open).collect();
+        let mut refused: Vec<(usize, Rejection)> =
+            refused.into_iter().filter(|(unit, _)| *self.decisions.get(*unit) == Decision::Open).collect();
         refused.sort_by_key(|(unit, _)| *unit);
         let written: Vec<(usize, DeadLetter)> = refused
             .into_iter()

@@ -136,4 +136,7 @@ pub(crate) struct CorpusArgs {
     /// Only cases whose id or name contains this.
     #[arg(long)]
     pub only: Option<String>,
+    /// Keep each case's lake in a folder of its id below this one, for other readers.
+    #[arg(long)]
+    pub keep: Option<PathBuf>,
 }

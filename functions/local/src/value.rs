@@ -61,7 +61,9 @@ fn nested(array: &ArrayRef, row: usize) -> Value {
         }
         DataType::Map(..) => {
             let entries = array.as_map().value(row);
-            let pair = |index| Value::Array(entries.fields().iter().zip(entries.columns()).map(|(field, column)| cell(field, column, index)).collect());
+            let pair = |index| {
+                Value::Array(entries.fields().iter().zip(entries.columns()).map(|(field, column)| cell(field, column, index)).collect())
+            };
             Value::Array((0..entries.len()).map(pair).collect())
         }
         other => json!(format!("(a value of type {other} that cannot be shown)")),

@@ -79,9 +79,7 @@ impl CatalogConfig {
                 warehouse: required(warehouse, "warehouse", "file:///data/warehouse", &mut problems),
                 uri: absolute_uri(&required(uri, "uri", "sqlite:///data/catalog.db", &mut problems), base),
             }),
-            Some(CatalogType::Memory) => {
-                Some(Self::Memory { warehouse: warehouse.unwrap_or_else(|| "memory://warehouse".to_owned()) })
-            }
+            Some(CatalogType::Memory) => Some(Self::Memory { warehouse: warehouse.unwrap_or_else(|| "memory://warehouse".to_owned()) }),
             Some(CatalogType::Glue | CatalogType::Hive | CatalogType::Rest | CatalogType::S3tables) => {
                 problems.add(ConfigCode::ConfigUnsupported, "catalog.type", "this version has the sql catalog");
                 None

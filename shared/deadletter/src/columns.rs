@@ -37,7 +37,10 @@ pub fn error_table_schema() -> TableSchema {
         described(Column::required(17, "raw_is_cut", T::Boolean), "whether key or value was longer than errors.max_raw_bytes"),
         described(Column::optional(18, "headers", T::List(Box::new(Column::required(23, "element", header)))), "Kafka headers"),
         described(Column::optional(19, "schema_id", T::String), "schema id of the value"),
-        described(Column::required(20, "maybe_repeated", T::Boolean), "whether the table may hold this record twice: it lay below the ledger"),
+        described(
+            Column::required(20, "maybe_repeated", T::Boolean),
+            "whether the table may hold this record twice: it lay below the ledger",
+        ),
         described(Column::required(21, "sluice_version", T::String), "version that refused it"),
         described(Column::optional(22, "resolved_at", T::TimestampTz), "when it was redriven"),
     ];

@@ -89,7 +89,11 @@ impl ErrorTable {
                 DeltaOutcome::AlreadyCommitted { version, .. } | DeltaOutcome::Stale { version, .. } => open.advance(version)?,
             }
         }
-        Err(TableError::OutOfAttempts { name: self.name.clone(), attempts: MAX_ROUNDS as u32, last: "other invocations keep writing".into() })
+        Err(TableError::OutOfAttempts {
+            name: self.name.clone(),
+            attempts: MAX_ROUNDS as u32,
+            last: "other invocations keep writing".into(),
+        })
     }
 
     async fn open_or_create(&mut self, catalog: &dyn Catalog) -> Result<&mut Open, TableError> {

@@ -295,7 +295,8 @@ impl Pass {
         let mut writer = RecordWriter::new(rules, &plan, schema, rounds.recorder(rules, intent));
         let mut outcomes: Vec<Outcome> = rounds.events.iter().map(|event| writer.write(event)).collect();
         let (rows, keys) = writer.finish()?;
-        let missing = intent.mode == Mode::Changelog && plan.operation.is_none() && settings.on_unknown_column == OnUnknownColumn::DeadLetter;
+        let missing =
+            intent.mode == Mode::Changelog && plan.operation.is_none() && settings.on_unknown_column == OnUnknownColumn::DeadLetter;
         for (event, outcome) in outcomes.iter_mut().enumerate() {
             let is_truncate = rounds.events.get(event).is_some_and(|event| event.operation == Operation::Truncate);
             if missing && !is_truncate {

@@ -90,10 +90,14 @@ impl<'e, 'r> RecordWriter<'e, 'r> {
         }
         let is_delete = event.operation == Operation::Delete;
         match (self.plan.mode, is_delete) {
-            (Mode::NoKey, _) => Err(refused(ReasonCode::KeyUnknown, "the table has no key to upsert by; key names one, on_missing_key = \"append\" adds rows")),
-            (Mode::Append, true) => {
-                Err(refused(ReasonCode::KeyUnknown, "a delete cannot be applied to a table that is only appended to; mode = \"changelog\" keeps it"))
-            }
+            (Mode::NoKey, _) => Err(refused(
+                ReasonCode::KeyUnknown,
+                "the table has no key to upsert by; key names one, on_missing_key = \"append\" adds rows",
+            )),
+            (Mode::Append, true) => Err(refused(
+                ReasonCode::KeyUnknown,
+                "a delete cannot be applied to a table that is only appended to; mode = \"changelog\" keeps it",
+            )),
             (Mode::Append, false) => self.write_after(event, unchanged).map(|row| Action::Append(Row::After(row))),
             (Mode::Changelog, false) => self.write_after(event, unchanged).map(|row| Action::Append(Row::After(row))),
             (Mode::Changelog, true) => self.write_deleted(event).map(|row| Action::Append(Row::Deleted(row))),
@@ -109,9 +113,10 @@ impl<'e, 'r> RecordWriter<'e, 'r> {
         match self.settings.on_truncate {
             OnTruncate::Ignore => Ok(Action::Control),
             OnTruncate::DeleteAll => Ok(Action::Truncate),
-            OnTruncate::DeadLetter => {
-                Err(refused(ReasonCode::TruncateNotApplied, "the source emptied the table; on_truncate = \"delete-all\" or \"ignore\" decides what to do"))
-            }
+            OnTruncate::DeadLetter => Err(refused(
+                ReasonCode::TruncateNotApplied,
+                "the source emptied the table; on_truncate = \"delete-all\" or \"ignore\" decides what to do",
+            )),
         }
     }
 
@@ -166,7 +171,8 @@ impl<'e, 'r> RecordWriter<'e, 'r> {
             unchanged.push(index);
             let mergeable = self.plan.mode == Mode::Upsert && self.settings.on_partial_row == OnPartialRow::Merge;
             if !mergeable && let Some(field) = self.rows.fields.get(index) {
-                let detail = "the source did not send this value because it did not change, and it is not merged here (mode, on_partial_row)";
+                let detail =
+                    "the source did not send this value because it did not change, and it is not merged here (mode, on_partial_row)";
                 let start = self.recorder.fault_count();
                 self.recorder.refuse(field.path(), Fault::new(ReasonCode::UnavailableValue, detail));
                 self.recorder.place_faults(start, position);
@@ -275,7 +281,12 @@ impl<'e, 'r> RecordWriter<'e, 'r> {
     fn write_delete(&mut self, event: &'e ChangeEvent<'e>) -> Result<usize, Box<Rejection>> {
         if self.settings.soft_delete.is_some() && self.plan.soft_delete.is_none() {
             let name = self.settings.soft_delete.as_deref().unwrap_or_default();
-            let rejection = Rejection::of_field(Stage::Convert, ReasonCode::UnknownColumn, name, "soft_delete names a column that the table does not have");
+            let rejection = Rejection::of_field(
+                Stage::Convert,
+                ReasonCode::UnknownColumn,
+                name,
+                "soft_delete names a column that the table does not have",
+            );
             return Err(Box::new(rejection));
         }
         let images = [event.before.as_ref(), event.after.as_ref(), event.key.as_ref()];
@@ -338,7 +349,6 @@ impl<'e, 'r> RecordWriter<'e, 'r> {
     pub(crate) fn finish(mut self) -> Result<(Vec<ArrayRef>, Vec<ArrayRef>), ArrowError> {
         Ok((self.rows.finish()?, self.keys.finish()?))
     }
-
 }
 
 /// The columns of the key table: the key, and the version where it is a column of its own.
@@ -383,4 +393,3 @@ fn document_text(image: &Image<'_>) -> String {
 fn refused(code: ReasonCode, detail: &str) -> Box<Rejection> {
     Box::new(Rejection::new(Stage::Convert, code, detail))
 }
-

@@ -26,7 +26,9 @@ pub async fn set_partitioning(
             Err(error) => match error.class() {
                 // After an unknown outcome the next look tells whether the spec is there.
                 Class::Conflict | Class::Transient | Class::Unknown => last = error.to_string(),
-                Class::Fatal => return Err(TableError::Catalog { class: Class::Fatal, what: error.to_string(), source: Some(Box::new(error)) }),
+                Class::Fatal => {
+                    return Err(TableError::Catalog { class: Class::Fatal, what: error.to_string(), source: Some(Box::new(error)) });
+                }
             },
         }
         context.sleep.sleep(context.policy.min_wait_ms.saturating_mul(u64::from(attempts)).min(context.policy.max_wait_ms)).await;

@@ -16,11 +16,13 @@ use crate::output::Output;
 /// # Errors
 /// Exit code 4 when a case fails, 3 when there is none.
 pub(crate) async fn run(args: &CorpusArgs, output: &Output) -> Result<(), Failure> {
+    // Catalog locations must be absolute, wherever the folder is named from.
+    let keep = args.keep.as_ref().map(|keep| std::path::absolute(keep).unwrap_or_else(|_| keep.clone()));
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     for path in files(&args.dir)? {
         let (id, verdict) = match read(&path) {
             Ok(case) if args.only.as_ref().is_some_and(|only| !format!("{} {}", case.id, case.name).contains(only.as_str())) => continue,
-            Ok(case) => (case.id.clone(), run_case(&case).await),
+            Ok(case) => (case.id.clone(), run_case(&case, keep.as_deref()).await),
             Err(reason) => (path.display().to_string(), Verdict { outcome: Outcome::Fail, reason }),
         };
         *counts.entry(verdict.outcome.as_str()).or_default() += 1;
@@ -29,7 +31,10 @@ pub(crate) async fn run(args: &CorpusArgs, output: &Output) -> Result<(), Failur
     let count = |outcome: Outcome| counts.get(outcome.as_str()).copied().unwrap_or_default();
     let (passed, failed, unsupported) = (count(Outcome::Pass), count(Outcome::Fail), count(Outcome::Unsupported));
     if passed + failed + unsupported == 0 {
-        return Err(Failure::not_found(format!("no cases in {}", args.dir.display()), "a case is a .json file with id, batches and expect"));
+        return Err(Failure::not_found(
+            format!("no cases in {}", args.dir.display()),
+            "a case is a .json file with id, batches and expect",
+        ));
     }
     output.heading(&format!("{passed} passed, {failed} failed, {unsupported} unsupported"));
     if failed == 0 { Ok(()) } else { Err(Failure::check(format!("{failed} case(s) failed"))) }
@@ -38,8 +43,11 @@ pub(crate) async fn run(args: &CorpusArgs, output: &Output) -> Result<(), Failur
 fn files(dir: &Path) -> Result<Vec<PathBuf>, Failure> {
     let unreadable = |error: std::io::Error| Failure::not_found(format!("{}: {error}", dir.display()), "name the folder with the cases");
     let entries = std::fs::read_dir(dir).map_err(unreadable)?.collect::<Result<Vec<_>, _>>().map_err(unreadable)?;
-    let mut files: Vec<PathBuf> =
-        entries.into_iter().map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|extension| extension == "json")).collect();
+    let mut files: Vec<PathBuf> = entries
+        .into_iter()
+        .map(|entry| entry.path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "json"))
+        .collect();
     files.sort_unstable();
     Ok(files)
 }

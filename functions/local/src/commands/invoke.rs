@@ -34,15 +34,19 @@ pub(crate) fn print(event: &str, reply: &Reply, output: &Output) {
     output.result(&json!({"event": event, "reply": reply}), |output| {
         output.heading(event);
         output.line(&format!("  {}", sentence(&reply.tally)));
-        let rows: Vec<Vec<String>> = reply.tables.iter().map(|report| {
-            let tally = &report.tally;
-            let counts = [tally.rows, tally.deletes, tally.control, tally.stale, tally.replayed, tally.dead_letters];
-            let snapshot = report.snapshot_id.map_or_else(|| "-".to_owned(), |id| id.to_string());
-            let mut row = vec![format!("  {}", report.table)];
-            row.extend(counts.map(|count| if count == 0 { "·".to_owned() } else { count.to_string() }));
-            row.extend([report.added_files.to_string(), snapshot, schema(report.schema).to_owned()]);
-            row
-        }).collect();
+        let rows: Vec<Vec<String>> = reply
+            .tables
+            .iter()
+            .map(|report| {
+                let tally = &report.tally;
+                let counts = [tally.rows, tally.deletes, tally.control, tally.stale, tally.replayed, tally.dead_letters];
+                let snapshot = report.snapshot_id.map_or_else(|| "-".to_owned(), |id| id.to_string());
+                let mut row = vec![format!("  {}", report.table)];
+                row.extend(counts.map(|count| if count == 0 { "·".to_owned() } else { count.to_string() }));
+                row.extend([report.added_files.to_string(), snapshot, schema(report.schema).to_owned()]);
+                row
+            })
+            .collect();
         if !rows.is_empty() {
             output.table(&["  table", "rows", "deletes", "control", "stale", "replayed", "dead", "files", "snapshot", "schema"], &rows);
         }

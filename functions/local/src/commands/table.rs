@@ -57,7 +57,8 @@ async fn list(ingest: &Ingest, output: &Output) -> Result<(), Failure> {
     for name in ingest.catalog.tables().await? {
         let version = version(ingest, &name).await?;
         let snapshots = version.metadata.snapshots().len();
-        let summary = version.metadata.current_snapshot().map(|snapshot| snapshot.summary().additional_properties.clone()).unwrap_or_default();
+        let summary =
+            version.metadata.current_snapshot().map(|snapshot| snapshot.summary().additional_properties.clone()).unwrap_or_default();
         let count = |key: &str| summary.get(key).cloned().unwrap_or_else(|| "0".to_owned());
         listed.push((name, snapshots, count("total-data-files"), count("total-delete-files")));
     }
@@ -88,13 +89,8 @@ async fn show(version: &TableVersion, name: &TableName, output: &Output) -> Resu
             vec![column.name.clone(), column.kind.to_string(), required.to_owned(), key.to_owned(), column.doc.clone().unwrap_or_default()]
         })
         .collect();
-    let partitioning: Vec<String> = version
-        .metadata
-        .default_partition_spec()
-        .fields()
-        .iter()
-        .map(|field| format!("{} = {}", field.name, field.transform))
-        .collect();
+    let partitioning: Vec<String> =
+        version.metadata.default_partition_spec().fields().iter().map(|field| format!("{} = {}", field.name, field.transform)).collect();
     let entries = ledger_entries(&ledger);
     let json = json!({
         "table": name, "uuid": version.metadata.uuid().to_string(), "location": version.metadata.location(),
@@ -167,7 +163,9 @@ fn history(version: &TableVersion, output: &Output) {
         })
         .collect();
     let names = ["snapshot", "committed", "operation", "rows", "deletes", "ledger"];
-    let json: Vec<Value> =
-        rows.iter().map(|row| Value::Object(names.iter().zip(row).map(|(name, cell)| ((*name).to_owned(), json!(cell))).collect())).collect();
+    let json: Vec<Value> = rows
+        .iter()
+        .map(|row| Value::Object(names.iter().zip(row).map(|(name, cell)| ((*name).to_owned(), json!(cell))).collect()))
+        .collect();
     output.result(&json!(json), |output| output.table(&names, &rows));
 }

@@ -72,10 +72,8 @@ fn listed(problems: Vec<sluice_model::config::ConfigProblem>) -> String {
 }
 
 fn print(findings: &[Finding], output: &Output) {
-    let tables: Vec<Value> = findings
-        .iter()
-        .map(|finding| json!({"table": finding.table, "problem": finding.problem, "note": finding.note}))
-        .collect();
+    let tables: Vec<Value> =
+        findings.iter().map(|finding| json!({"table": finding.table, "problem": finding.problem, "note": finding.note})).collect();
     output.result(&json!({"configuration": "valid", "tables": tables}), |output| {
         output.good("the configuration is valid, the catalog answers");
         for finding in findings {

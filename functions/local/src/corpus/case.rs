@@ -142,9 +142,6 @@ pub(crate) struct Expectation {
     /// The full content of the tables.
     #[serde(default)]
     pub tables: BTreeMap<String, ExpectedTable>,
-    /// Tables that must not exist.
-    #[serde(default)]
-    pub absent_tables: Vec<String>,
     /// All dead letters.
     #[serde(default)]
     pub dead_letters: Vec<ExpectedLetter>,

@@ -83,8 +83,12 @@ fn canonical_row(row: &Map<String, Value>, schema: &TableSchema) -> String {
 /// A value as text that is equal exactly when the values are.
 fn canonical(value: &Value, kind: Option<&ColumnType>) -> String {
     match (value, kind) {
-        (Value::Number(number), Some(ColumnType::Double)) => number.as_f64().map_or_else(|| number.to_string(), |double| format!("{double:?}")),
-        (Value::Number(number), Some(ColumnType::Float)) => number.as_f64().map_or_else(|| number.to_string(), |double| format!("{:?}", double as f32)),
+        (Value::Number(number), Some(ColumnType::Double)) => {
+            number.as_f64().map_or_else(|| number.to_string(), |double| format!("{double:?}"))
+        }
+        (Value::Number(number), Some(ColumnType::Float)) => {
+            number.as_f64().map_or_else(|| number.to_string(), |double| format!("{:?}", double as f32))
+        }
         (Value::Array(elements), Some(ColumnType::List(element))) => {
             let elements: Vec<String> = elements.iter().map(|value| canonical(value, Some(&element.kind))).collect();
             format!("[{}]", elements.join(","))

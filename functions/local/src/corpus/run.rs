@@ -50,17 +50,33 @@ impl Verdict {
     }
 }
 
-/// Runs a case in a folder of its own.
-pub(crate) async fn run_case(case: &Case) -> Verdict {
-    let folder = match tempfile::tempdir() {
-        Ok(folder) => folder,
-        Err(error) => return Verdict::new(Outcome::Fail, format!("no temporary folder: {error}")),
-    };
-    let result = match Settings::from_value(configuration(case, folder.path())) {
-        Ok(settings) => run(case, settings, folder.path()).await,
-        Err(error) => Ok(refused(case, &error)),
+/// Runs a case in a folder of its own, which is removed afterwards; or in `keep`, which stays.
+pub(crate) async fn run_case(case: &Case, keep: Option<&Path>) -> Verdict {
+    let result = match keep {
+        Some(parent) => in_folder(case, &parent.join(&case.id)).await,
+        None => match tempfile::tempdir() {
+            Ok(folder) => in_folder(case, folder.path()).await,
+            Err(error) => Err(format!("no temporary folder: {error}")),
+        },
     };
     result.unwrap_or_else(|reason| Verdict::new(Outcome::Fail, reason))
+}
+
+async fn in_folder(case: &Case, folder: &Path) -> Result<Verdict, String> {
+    std::fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    match Settings::from_value(configuration(case, folder)) {
+        Ok(settings) => {
+            write_config(case, folder)?;
+            run(case, settings, folder).await
+        }
+        Err(error) => Ok(refused(case, &error)),
+    }
+}
+
+/// The configuration beside the lake, so that `sluice --config` can look at it.
+fn write_config(case: &Case, folder: &Path) -> Result<(), String> {
+    let text = toml::to_string(&configuration(case, folder)).map_err(|error| error.to_string())?;
+    std::fs::write(folder.join("sluice.toml"), text).map_err(|error| error.to_string())
 }
 
 /// The case's configuration over the base: an embedded lake in the folder.

@@ -11,7 +11,9 @@ use sluice_model::{
 use sluice_pipeline::settings::{TableSettings, WriteMode};
 use sluice_pipeline::type_text::parse_column_type;
 use sluice_pipeline::{NameCase, TableContext, convert, fold};
-use sluice_table::{CommitContext, RowDelta, TableCreation, TableOperations, WriteOptions, commit_delta, prepare, schema, set_partitioning};
+use sluice_table::{
+    CommitContext, RowDelta, TableCreation, TableOperations, WriteOptions, commit_delta, prepare, schema, set_partitioning,
+};
 
 use super::case::CaseTable;
 
@@ -158,7 +160,9 @@ fn plain(value: &Value, kind: &ColumnType) -> Value {
             let entries = pairs.iter().filter_map(|pair| Some((pair.get(0)?.as_str()?.to_owned(), plain(pair.get(1)?, &inner.kind))));
             Value::Object(entries.collect())
         }
-        (Value::Array(elements), ColumnType::List(inner)) => Value::Array(elements.iter().map(|element| plain(element, &inner.kind)).collect()),
+        (Value::Array(elements), ColumnType::List(inner)) => {
+            Value::Array(elements.iter().map(|element| plain(element, &inner.kind)).collect())
+        }
         (Value::Object(fields), ColumnType::Struct(columns)) => {
             let typed = |(name, field): (&String, &Value)| {
                 let column = columns.iter().find(|column| column.name == *name);

@@ -160,7 +160,9 @@ impl<'r> Recorder<'r> {
         let own = parent.is_empty() && self.own_prefix.is_some_and(|prefix| name.starts_with(prefix));
         match self.unknown {
             _ if own => {}
-            UnknownFields::Ignore if parent.is_empty() && means_key(self.new_key, name, self.case) => self.propose_column(parent, name, cell),
+            UnknownFields::Ignore if parent.is_empty() && means_key(self.new_key, name, self.case) => {
+                self.propose_column(parent, name, cell)
+            }
             UnknownFields::Ignore => {
                 let mut path = parent.to_vec();
                 path.push(name.to_owned());
