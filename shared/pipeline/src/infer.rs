@@ -135,7 +135,9 @@ fn decimal(precision: Option<u32>, scale: i32) -> Result<ColumnType, Fault> {
         return Ok(ColumnType::Decimal { precision: precision as u8, scale: scale as u8 });
     }
     let declared = declared.map_or_else(|| "any precision".to_owned(), |precision| format!("precision {precision}"));
-    Err(no_type(&format!("a decimal of {declared} and scale {scale} is wider than the {max} digits of Iceberg; columns.<name>.type declares one")))
+    Err(no_type(&format!(
+        "a decimal of {declared} and scale {scale} is wider than the {max} digits of Iceberg; columns.<name>.type declares one"
+    )))
 }
 
 fn no_type(detail: &str) -> Fault {

@@ -135,8 +135,7 @@ mod tests {
             ["userId", "userid", "unit_price"].iter().enumerate().map(|(i, name)| Column::optional(i as i32, *name, ColumnType::Int));
         let columns: Vec<_> = columns.collect();
         let mut index = NameIndex::new(&columns, NameCase::Lower);
-        for (name, found) in
-            [("userid", Some(1)), ("userId", Some(0)), ("USERID", Some(0)), ("Unit.Price", Some(2)), ("unit_price_", None)]
+        for (name, found) in [("userid", Some(1)), ("userId", Some(0)), ("USERID", Some(0)), ("Unit.Price", Some(2)), ("unit_price_", None)]
         {
             assert_eq!(index.find(name), found, "{name}");
             assert_eq!(index.find(name), found, "{name} again");

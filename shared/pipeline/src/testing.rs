@@ -90,7 +90,11 @@ pub(crate) fn run(events: &[ChangeEvent<'_>], table: Option<&TableSchema>, setti
     run_with(events, (table, None), settings)
 }
 
-pub(crate) fn run_with(events: &[ChangeEvent<'_>], (table, stored): (Option<&TableSchema>, Option<&RecordBatch>), settings: &TableSettings) -> Run {
+pub(crate) fn run_with(
+    events: &[ChangeEvent<'_>],
+    (table, stored): (Option<&TableSchema>, Option<&RecordBatch>),
+    settings: &TableSettings,
+) -> Run {
     let events: Vec<&ChangeEvent<'_>> = events.iter().collect();
     let context = TableContext { schema: table, settings, case: NameCase::Lower, ddl_columns: &[] };
     let converted = convert(&events, &context).unwrap();
@@ -113,7 +117,10 @@ impl Run {
     /// `columns` as text, sorted.
     pub(crate) fn columns(&self) -> String {
         let columns = self.converted.schema.columns.iter();
-        columns.map(|column| format!("{}:{}{}", column.name, column.kind, if column.required { "!" } else { "" })).collect::<Vec<_>>().join(" ")
+        columns
+            .map(|column| format!("{}:{}{}", column.name, column.kind, if column.required { "!" } else { "" }))
+            .collect::<Vec<_>>()
+            .join(" ")
     }
 
     /// The codes of refused events, of conversion and fold.

@@ -108,8 +108,10 @@ impl<'e> FieldBuilder<'e> {
 
     /// Appends the value of a field.
     pub(crate) fn append(&mut self, cell: &Cell<'e>, recorder: &mut Recorder<'_>) {
-        if let Some(wider) = cell.declared.and_then(|declared| wider_declared(&self.kind, declared)) {
-            recorder.widen_declared(&self.path, wider);
+        if let Some(wider) = cell.declared.and_then(|declared| wider_declared(&self.kind, declared))
+            && recorder.widen_declared(&self.path, wider)
+        {
+            return self.append_filler();
         }
         match &mut self.values {
             Values::Leaf(_) => self.append_carrier(&Carrier::of(cell.node), cell.declared, recorder),

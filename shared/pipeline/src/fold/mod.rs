@@ -195,7 +195,12 @@ impl<'c> Upsert<'c> {
             let cell = match current {
                 Current::Row(before) => before.cell(*column),
                 Current::Stored(stored) => RowState::of_stored(*stored).cell(*column),
-                Current::Absent => return Err(self.refused(*column, "the source did not send this value because it did not change, and there is no row to take it from")),
+                Current::Absent => {
+                    return Err(self.refused(
+                        *column,
+                        "the source did not send this value because it did not change, and there is no row to take it from",
+                    ));
+                }
             };
             let required = self.converted.schema.columns.get(*column).is_some_and(|column| column.required);
             if required && self.sources.is_null(&self.converted.tables, *column, cell) {

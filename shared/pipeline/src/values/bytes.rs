@@ -40,9 +40,10 @@ pub(crate) fn read_bytes(carrier: &Carrier<'_>, reading: &Reading<'_>) -> Read<V
         return if matches!(carrier, Carrier::Null) { Ok(None) } else { Err(Fault::mismatch(carrier, "is no text of bytes")) };
     };
     match form(reading) {
-        BinaryText::Base64 => STANDARD.decode(text.as_bytes()).map(Some).map_err(|_| {
-            Fault::mismatch(carrier, "is no base64 with padding; columns.<name>.binary = \"hex\" reads hexadecimal")
-        }),
+        BinaryText::Base64 => STANDARD
+            .decode(text.as_bytes())
+            .map(Some)
+            .map_err(|_| Fault::mismatch(carrier, "is no base64 with padding; columns.<name>.binary = \"hex\" reads hexadecimal")),
         BinaryText::Hex => parse_hex(text).map(Some).ok_or_else(|| Fault::mismatch(carrier, "is not hexadecimal")),
     }
 }

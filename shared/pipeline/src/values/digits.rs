@@ -140,6 +140,22 @@ impl<'t> Digits<'t> {
         Ok(head + u128::from(up))
     }
 
+    /// The largest whole number that is not above `value × 10^scale`, at the ends of 128 bits for what is beyond them, and whether it is
+    /// just that.
+    pub(crate) fn floor(&self, scale: i64) -> (i128, bool) {
+        match self.scaled(scale, OnInexactDecimal::DeadLetter) {
+            Ok(exact) => (exact, true),
+            Err(Misfit::TooLarge) if self.negative => (i128::MIN, false),
+            Err(Misfit::TooLarge) => (i128::MAX, false),
+            Err(Misfit::TooFine) => {
+                let kept = usize::try_from(self.point.saturating_add(scale)).unwrap_or(0);
+                let head = self.coefficient.get(..kept).map_or(0, parse_u128);
+                let head = i128::try_from(head).unwrap_or(i128::MAX);
+                (if self.negative { -head - 1 } else { head }, false)
+            }
+        }
+    }
+
     /// The number without exponent, with `min_fraction` digits behind the point at least.
     pub(crate) fn to_plain(&self, min_fraction: usize) -> String {
         const MAX_PLAIN_DIGITS: i64 = 4096;
