@@ -24,6 +24,8 @@ mod values;
 mod version;
 
 #[cfg(test)]
+mod properties;
+#[cfg(test)]
 mod testing;
 #[cfg(test)]
 mod tests;

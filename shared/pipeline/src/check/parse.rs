@@ -33,15 +33,15 @@ fn predicate(expression: &Expr) -> Result<Predicate, String> {
         Expr::IsTrue(_) | Expr::IsNotTrue(_) | Expr::IsFalse(_) | Expr::IsNotFalse(_) => truth(expression),
         Expr::In { expr, target: InTarget::List(list), negated, global: false } => {
             let literals = list.iter().map(literal).collect::<Result<_, _>>()?;
-            Ok(negate_if(*negated, Predicate::In(column(expr)?, literals)))
+            Ok(Negation::of(negated).apply(Predicate::In(column(expr)?, literals)))
         }
         Expr::Between { expr, negated, low, high } => {
             let low = Predicate::Compare(column(expr)?, Comparison::GreaterOrEqual, literal(low)?);
             let high = Predicate::Compare(column(expr)?, Comparison::LessOrEqual, literal(high)?);
-            Ok(negate_if(*negated, Predicate::And(Box::new(low), Box::new(high))))
+            Ok(Negation::of(negated).apply(Predicate::And(Box::new(low), Box::new(high))))
         }
         Expr::Like { negated, expr, pattern, escape_char: None, .. } => match literal(pattern)? {
-            Literal::Text(pattern) => Ok(negate_if(*negated, Predicate::Like(column(expr)?, pattern))),
+            Literal::Text(pattern) => Ok(Negation::of(negated).apply(Predicate::Like(column(expr)?, pattern))),
             Literal::Null | Literal::Boolean(_) | Literal::Number(_) => Err(format!("`{expression}`: LIKE takes a text in quotes")),
         },
         Expr::Value(_) => match literal(expression)? {
@@ -56,25 +56,41 @@ fn predicate(expression: &Expr) -> Result<Predicate, String> {
 
 /// `IS [NOT] TRUE` and `IS [NOT] FALSE` are never null.
 fn truth(expression: &Expr) -> Result<Predicate, String> {
-    let (inner, wanted, negated) = match expression {
-        Expr::IsTrue(inner) => (inner, true, false),
-        Expr::IsNotTrue(inner) => (inner, true, true),
-        Expr::IsFalse(inner) => (inner, false, false),
-        Expr::IsNotFalse(inner) => (inner, false, true),
+    let (inner, wanted, negation) = match expression {
+        Expr::IsTrue(inner) => (inner, true, Negation::Plain),
+        Expr::IsNotTrue(inner) => (inner, true, Negation::Negated),
+        Expr::IsFalse(inner) => (inner, false, Negation::Plain),
+        Expr::IsNotFalse(inner) => (inner, false, Negation::Negated),
         _ => return Err(unsupported(expression)),
     };
     let name = column(inner)?;
     let is_known = not(Predicate::IsNull(name.clone()));
     let equal = Predicate::Compare(name, Comparison::Equal, Literal::Boolean(wanted));
-    Ok(negate_if(negated, Predicate::And(Box::new(is_known), Box::new(equal))))
+    Ok(negation.apply(Predicate::And(Box::new(is_known), Box::new(equal))))
 }
 
 fn not(predicate: Predicate) -> Predicate {
     Predicate::Not(Box::new(predicate))
 }
 
-fn negate_if(negated: bool, predicate: Predicate) -> Predicate {
-    if negated { not(predicate) } else { predicate }
+/// SQL's optional NOT inside a condition.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Negation {
+    Plain,
+    Negated,
+}
+
+impl Negation {
+    fn of(negated: &bool) -> Self {
+        if *negated { Self::Negated } else { Self::Plain }
+    }
+
+    fn apply(self, predicate: Predicate) -> Predicate {
+        match self {
+            Self::Plain => predicate,
+            Self::Negated => not(predicate),
+        }
+    }
 }
 
 fn compare(left: &Expr, comparison: Comparison, right: &Expr) -> Result<Predicate, String> {
