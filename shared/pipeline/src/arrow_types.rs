@@ -15,7 +15,7 @@ const UUID_BYTES: i32 = 16;
 /// The Arrow schema of a table: field ids on every nested level, fields nullable unless required.
 #[must_use]
 pub fn arrow_schema(schema: &TableSchema) -> SchemaRef {
-    let fields: Fields = schema.columns.iter().map(|column| strict_field(column)).collect();
+    let fields: Fields = schema.columns.iter().map(strict_field).collect();
     Arc::new(Schema::new(fields))
 }
 

@@ -70,18 +70,20 @@ struct Rounds<'e, 't> {
     table: &'t TableContext<'t>,
     /// What records ask of the schema, by event.
     wishes: BTreeMap<usize, Vec<Proposal>>,
-    /// Records whose wishes no longer count, and why.
-    excluded: BTreeMap<usize, Rejection>,
+    /// Records whose wishes no longer count.
+    excluded: BTreeSet<usize>,
+    /// Why records were refused when they first were: what they failed at before the schema changed under them.
+    first_refusals: BTreeMap<usize, Rejection>,
     round: usize,
 }
 
 impl<'e, 't> Rounds<'e, 't> {
     fn new(events: &'e [&'e ChangeEvent<'e>], table: &'t TableContext<'t>) -> Self {
-        Self { events, table, wishes: BTreeMap::new(), excluded: BTreeMap::new(), round: 0 }
+        Self { events, table, wishes: BTreeMap::new(), excluded: BTreeSet::new(), first_refusals: BTreeMap::new(), round: 0 }
     }
 
     fn intent(&self) -> Intent {
-        let heard = self.events.iter().enumerate().filter(|(index, _)| !self.excluded.contains_key(index)).map(|(_, event)| *event);
+        let heard = self.events.iter().enumerate().filter(|(index, _)| !self.excluded.contains(index)).map(|(_, event)| *event);
         let heard: Vec<_> = if self.table.schema.is_none() { heard.collect() } else { Vec::new() };
         Intent::new(self.table.settings, self.table.schema, &heard)
     }
@@ -146,29 +148,41 @@ impl<'e, 't> Rounds<'e, 't> {
     /// Takes up what the pass asks for, and drops the wishes of records that it refused.
     fn settle(&mut self, pass: &Pass, schema: &TableSchema) -> Progress {
         self.round += 1;
+        self.note_refusals(pass);
         let failing = self.failing(pass);
         if !failing.is_empty() {
-            for (event, rejection) in failing {
+            for event in failing {
                 self.wishes.remove(&event);
-                self.excluded.insert(event, rejection);
+                self.excluded.insert(event);
             }
             self.give_up_late(schema);
             return Progress::Again;
         }
         let mut progress = Progress::Settled;
         for (event, outcome) in pass.outcomes.iter().enumerate() {
-            if outcome.faults.is_empty() && !outcome.proposals.is_empty() && !self.excluded.contains_key(&event) {
+            if outcome.faults.is_empty() && !outcome.proposals.is_empty() && !self.excluded.contains(&event) {
                 progress = self.take_up(event, outcome, schema).max_of(progress);
             }
         }
         progress
     }
 
+    fn note_refusals(&mut self, pass: &Pass) {
+        for (event, outcome) in pass.outcomes.iter().enumerate().filter(|(_, outcome)| !outcome.faults.is_empty()) {
+            if !self.first_refusals.contains_key(&event)
+                && let Some(rejection) = Rejection::merge(outcome.faults.clone())
+            {
+                self.first_refusals.insert(event, rejection);
+            }
+        }
+    }
+
     /// No batch gets more rounds than this: then nobody has a say any more.
     fn give_up_late(&mut self, schema: &TableSchema) {
         if self.round > 2 * MAX_ROUNDS {
             for (event, wishes) in std::mem::take(&mut self.wishes) {
-                self.excluded.insert(event, cannot_evolve(&wishes, schema));
+                self.first_refusals.entry(event).or_insert_with(|| cannot_evolve(&wishes, schema));
+                self.excluded.insert(event);
             }
         }
     }
@@ -178,7 +192,8 @@ impl<'e, 't> Rounds<'e, 't> {
         let new: Vec<_> = outcome.proposals.iter().filter(|proposal| !wishes.contains(proposal)).cloned().collect();
         if self.round > MAX_ROUNDS || new.is_empty() {
             let had_a_say = !self.wishes.remove(&event).unwrap_or_default().is_empty();
-            self.excluded.insert(event, cannot_evolve(&outcome.proposals, schema));
+            self.first_refusals.entry(event).or_insert_with(|| cannot_evolve(&outcome.proposals, schema));
+            self.excluded.insert(event);
             return if had_a_say { Progress::Again } else { Progress::Settled };
         }
         wishes.extend(new);
@@ -187,7 +202,7 @@ impl<'e, 't> Rounds<'e, 't> {
 
     /// The records that have a say and are refused: those with faults of their own, else those that only other records' columns do
     /// not suit.
-    fn failing(&self, pass: &Pass) -> Vec<(usize, Rejection)> {
+    fn failing(&self, pass: &Pass) -> Vec<usize> {
         let asked: BTreeSet<String> = self.wishes.values().flatten().map(|proposal| proposal.column(self.table.case)).collect();
         let is_victim = |rejection: &Rejection| {
             let column = rejection.field.split('.').next().unwrap_or_default().to_lowercase();
@@ -197,19 +212,18 @@ impl<'e, 't> Rounds<'e, 't> {
         let refused: Vec<_> = refused.filter(|(_, outcome)| !outcome.faults.is_empty()).collect();
         let own_fault = |outcome: &Outcome| !outcome.faults.iter().all(is_victim);
         let any_own = self.round <= MAX_ROUNDS && refused.iter().any(|(_, outcome)| own_fault(outcome));
-        let chosen = refused.into_iter().filter(|(_, outcome)| !any_own || own_fault(outcome));
-        chosen.filter_map(|(event, outcome)| Rejection::merge(outcome.faults.clone()).map(|rejection| (event, rejection))).collect()
+        refused.into_iter().filter(|(_, outcome)| !any_own || own_fault(outcome)).map(|(event, _)| event).collect()
     }
 
     fn finish(mut self, pass: Pass, rules: &TableRules<'_>, (intent, schema): (Intent, TableSchema)) -> Result<Converted, ColumnError> {
         let mut rejections = Vec::new();
         let mut units = Vec::new();
         for (event, outcome) in pass.outcomes.into_iter().enumerate() {
-            let excluded = self.excluded.remove(&event);
+            let first = self.first_refusals.remove(&event);
             let pending = !outcome.proposals.is_empty();
             let refused = Rejection::merge(outcome.faults).or_else(|| pending.then(|| cannot_evolve(&outcome.proposals, &schema)));
             match (refused, outcome.action) {
-                (Some(rejection), _) => rejections.push((event, excluded.unwrap_or(rejection))),
+                (Some(rejection), _) => rejections.push((event, first.unwrap_or(rejection))),
                 (None, Some(action)) => units.push(self.unit(event, action, outcome.unchanged)),
                 (None, None) => {}
             }

@@ -69,7 +69,7 @@ pub(crate) fn new_column(name: &str, kind: ColumnType, case: NameCase) -> Column
 
 fn of_number(text: &str) -> Result<ColumnType, Fault> {
     let Some(digits) = Digits::parse(text) else { return Ok(ColumnType::Double) };
-    if !digits.whole() {
+    if !digits.is_whole() {
         return Ok(ColumnType::Double);
     }
     match digits.to_i64() {

@@ -25,6 +25,8 @@ mod values;
 mod version;
 
 #[cfg(test)]
+mod properties;
+#[cfg(test)]
 mod testing;
 #[cfg(test)]
 mod tests;

@@ -127,7 +127,7 @@ impl<'e, 'r> RecordWriter<'e, 'r> {
         self.recorder.unknown = self.unknown;
         self.collect_row(image);
         self.set_aside_unchanged(image, unchanged);
-        self.complete_key(event.key.as_ref(), unchanged);
+        self.complete_key((image, event.key.as_ref()), unchanged);
         Ok(self.append_row(event.operation, image, unchanged))
     }
 
@@ -144,7 +144,7 @@ impl<'e, 'r> RecordWriter<'e, 'r> {
         self.collect_row(image);
         self.set_aside_unchanged(image, &mut unchanged);
         unchanged.clear();
-        self.complete_key(event.key.as_ref(), &unchanged);
+        self.complete_key((image, event.key.as_ref()), &unchanged);
         Ok(self.append_row(event.operation, image, &unchanged))
     }
 
@@ -181,9 +181,10 @@ impl<'e, 'r> RecordWriter<'e, 'r> {
     }
 
     /// Takes key values that the row does not have from the record key, and refuses a row without a key.
-    fn complete_key(&mut self, key_image: Option<&'e Image<'e>>, unchanged: &[usize]) {
-        if self.plan.mode == Mode::Upsert {
-            self.refuse_missing_key(key_image);
+    fn complete_key(&mut self, (image, key_image): (&'e Image<'e>, Option<&'e Image<'e>>), unchanged: &[usize]) {
+        if self.plan.mode == Mode::Upsert && !self.plan.missing_key.is_empty() {
+            let images: Vec<&Image<'_>> = [Some(image), key_image].into_iter().flatten().collect();
+            self.refuse_missing_key(&images);
         }
         for index in &self.plan.key {
             let empty = self.rows.slots.get(*index).is_some_and(Option::is_none);
@@ -213,15 +214,16 @@ impl<'e, 'r> RecordWriter<'e, 'r> {
     }
 
     /// Key columns that the table does not have: it gets them where it is created, else no record can be applied.
-    fn refuse_missing_key(&mut self, key_image: Option<&'e Image<'e>>) {
+    fn refuse_missing_key(&mut self, images: &[&'e Image<'e>]) {
         for name in &self.plan.missing_key {
-            if !self.recorder.proposes_key(name)
-                && let Some(image) = key_image
-            {
-                self.propose_key(image);
+            for image in images {
+                if !self.recorder.proposes_key(name) {
+                    self.propose_key(image);
+                }
             }
             if !self.recorder.proposes_key(name) {
-                self.recorder.refuse_field(&[], name, missing_key());
+                let is_null = images.iter().any(|image| has_null(image, name, self.case));
+                self.recorder.refuse_field(&[], name, if is_null { null_key() } else { missing_key() });
             }
         }
     }
@@ -289,14 +291,13 @@ impl<'e, 'r> RecordWriter<'e, 'r> {
             );
             return Err(Box::new(rejection));
         }
-        let images = [event.before.as_ref(), event.after.as_ref(), event.key.as_ref()];
-        for image in images.into_iter().flatten() {
+        let images: Vec<&Image<'_>> = [&event.before, &event.after, &event.key].into_iter().flatten().collect();
+        for image in &images {
             self.recorder.begin(image);
             self.check_image(image);
-            self.propose_key(image);
             self.collect_key(image);
         }
-        self.refuse_missing_key(None);
+        self.refuse_missing_key(&images);
         for index in &self.plan.key {
             let column = self.key_column.get(*index).copied().flatten();
             let slot = column.and_then(|column| self.keys.slots.get(column).copied()).flatten();
@@ -374,10 +375,20 @@ fn find_field<'e>(rows: &mut Level<'e>, index: usize, image: &'e Image<'e>) -> O
     found
 }
 
+/// Whether an image has the key column called `key`, and it is null.
+fn has_null(image: &Image<'_>, key: &str, case: NameCase) -> bool {
+    let key = [key.to_owned()];
+    image.object.fields().any(|(name, node)| node.is_null() && means_key(&key, &name, case))
+}
+
 fn check_key(slot: &Slot<'_>, path: &[String], recorder: &mut Recorder<'_>) {
     if slot.cell.node.kind() == NodeKind::Null {
-        recorder.refuse(path, Fault::new(ReasonCode::KeyNull, "the key is null"));
+        recorder.refuse(path, null_key());
     }
+}
+
+fn null_key() -> Fault {
+    Fault::new(ReasonCode::KeyNull, "the key is null")
 }
 
 fn missing_key() -> Fault {

@@ -76,6 +76,7 @@ pub(crate) fn schema(text: &str, keys: &[&str]) -> TableSchema {
     TableSchema { identifier_ids: identifier_ids.collect(), last_column_id, ..schema }
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "tests write the overrides in place")]
 pub(crate) fn settings(overrides: TableOverrides) -> TableSettings {
     TableSettings::resolve(&[&overrides])
 }

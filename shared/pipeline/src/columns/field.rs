@@ -108,8 +108,10 @@ impl<'e> FieldBuilder<'e> {
 
     /// Appends the value of a field.
     pub(crate) fn append(&mut self, cell: &Cell<'e>, recorder: &mut Recorder<'_>) {
-        if let Some(wider) = cell.declared.and_then(|declared| wider_declared(&self.kind, declared)) {
-            recorder.widen_declared(&self.path, wider);
+        if let Some(wider) = cell.declared.and_then(|declared| wider_declared(&self.kind, declared))
+            && recorder.widen_declared(&self.path, wider)
+        {
+            return self.append_filler();
         }
         match &mut self.values {
             Values::Leaf(_) => self.append_carrier(&Carrier::of(cell.node), cell.declared, recorder),
@@ -260,7 +262,7 @@ impl<'e> MapValues<'e> {
     fn finish(&mut self, data_type: DataType) -> Result<ArrayRef, ArrowError> {
         let DataType::Map(entries, ordered) = data_type else { return Err(unexpected("map")) };
         let DataType::Struct(fields) = entries.data_type().clone() else { return Err(unexpected("map")) };
-        let pairs = entry_array(fields, [self.key.finish()?, self.value.finish()?])?;
+        let pairs = entry_array(fields, vec![self.key.finish()?, self.value.finish()?])?;
         let validity = self.runs.validity.finish();
         Ok(Arc::new(MapArray::try_new(entries, self.runs.offsets(), pairs, validity, ordered)?))
     }
@@ -280,9 +282,9 @@ impl FieldBuilder<'_> {
     }
 }
 
-fn entry_array(fields: Fields, columns: [ArrayRef; 2]) -> Result<StructArray, ArrowError> {
-    let length = columns[0].len();
-    StructArray::try_new_with_length(fields, columns.to_vec(), None, length)
+fn entry_array(fields: Fields, columns: Vec<ArrayRef>) -> Result<StructArray, ArrowError> {
+    let length = columns.first().map_or(0, |keys| keys.len());
+    StructArray::try_new_with_length(fields, columns, None, length)
 }
 
 fn declared_entry(declared: Option<&DeclaredType>) -> (Option<&DeclaredType>, Option<&DeclaredType>) {

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use arrow_array::ArrayRef;
 use arrow_schema::ArrowError;
-use sluice_model::{Column, DeclaredField, DeclaredType, Node};
+use sluice_model::{Column, DeclaredField, DeclaredType};
 
 use super::recorder::NO_POSITION;
 use super::{Cell, FieldBuilder, Recorder};
@@ -75,7 +75,14 @@ impl<'e> Level<'e> {
             let value = Cell { node, declared: declared_type(declared, position, &name) };
             let start = recorder.fault_count();
             match self.find_at(position, &name) {
-                Some(index) => self.fill(index, Slot { cell: value, position: position as u32 }, (cell.node, &name), recorder),
+                Some(index) => {
+                    let slot = Slot { cell: value, position: position as u32 };
+                    let earlier = self.slots.get_mut(index).and_then(|place| place.replace(slot));
+                    if let Some(earlier) = earlier {
+                        let first = cell.node.fields().nth(earlier.position as usize);
+                        recorder.collision(self.path_of(index), &first.map(|(name, _)| name).unwrap_or_default(), &name);
+                    }
+                }
                 None => {
                     if unknown.contains(&name) {
                         let path = [self.path.as_slice(), &[name.to_string()]].concat();
@@ -89,17 +96,8 @@ impl<'e> Level<'e> {
         }
     }
 
-    fn fill(&mut self, index: usize, slot: Slot<'e>, (object, name): (Node<'e>, &str), recorder: &mut Recorder<'_>) {
-        if let Some(Some(earlier)) = self.slots.get(index) {
-            let first = object.fields().nth(earlier.position as usize);
-            let first = first.map(|(name, _)| name).unwrap_or_default();
-            if let Some(field) = self.fields.get(index) {
-                recorder.collision(field.path(), &first, name);
-            }
-        }
-        if let Some(place) = self.slots.get_mut(index) {
-            *place = Some(slot);
-        }
+    fn path_of(&self, index: usize) -> &[String] {
+        self.fields.get(index).map_or(&self.path, |field| field.path())
     }
 
     /// Appends the values in the slots, null where a slot is empty. Columns that do not come from the record are appended by `own`.

@@ -107,11 +107,14 @@ impl<'r> Recorder<'r> {
         }
     }
 
-    /// A declared type that is wider than the column.
-    pub(crate) fn widen_declared(&mut self, path: &[String], wider: ColumnType) {
+    /// A declared type that is wider than the column. Whether the column will be widened: then its value is read in the next round.
+    pub(crate) fn widen_declared(&mut self, path: &[String], wider: ColumnType) -> bool {
         match self.table.settings.on_wider_type {
-            OnWiderType::Promote => self.proposals.push(Proposal::Widen { path: path.to_vec(), kind: wider }),
-            OnWiderType::DeadLetter => {}
+            OnWiderType::Promote => {
+                self.proposals.push(Proposal::Widen { path: path.to_vec(), kind: wider });
+                true
+            }
+            OnWiderType::DeadLetter => false,
         }
     }
 

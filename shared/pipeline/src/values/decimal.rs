@@ -4,10 +4,10 @@ use std::borrow::Cow;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use num_bigint::{BigInt, Sign};
+use num_bigint::BigInt;
 use sluice_model::{DecimalText, DeclaredType, Node, NodeKind, ReasonCode, Rejection};
 
-use super::digits::{Digits, Misfit};
+use super::digits::{Digits, Misfit, Sign};
 use super::words::{Word, no_number};
 use super::{Carrier, Fault, Read, Reading};
 use crate::settings::OnInexactDecimal;
@@ -127,7 +127,7 @@ fn unsigned(text: &str) -> Option<Digits<'static>> {
     let digits = Digits::parse(text)?;
     let value = digits.to_i64().ok().filter(|value| *value < 0)?;
     let plain = (value as u64).to_string();
-    Some(Digits::from_unscaled(false, &plain, 0).into_owned())
+    Some(Digits::from_unscaled(Sign::Positive, &plain, 0).into_owned())
 }
 
 /// Big-endian two's complement and the digits that stand behind the point.
@@ -142,14 +142,15 @@ fn with_unscaled<T>(unscaled: &Unscaled, then: impl FnOnce(&Digits<'_>) -> Resul
         let detail = format!("a decimal of {} bytes fits no column", bytes.len());
         return Err(Fault::new(ReasonCode::ValueOutOfRange, detail));
     }
-    let (negative, digits) = match small(bytes) {
+    let (is_negative, digits) = match small(bytes) {
         Some(value) => (value < 0, value.unsigned_abs().to_string()),
         None => {
             let value = BigInt::from_signed_bytes_be(bytes);
-            (value.sign() == Sign::Minus, value.magnitude().to_string())
+            (value < BigInt::ZERO, value.magnitude().to_string())
         }
     };
-    then(&Digits::from_unscaled(negative, &digits, unscaled.scale.saturating_neg()))
+    let sign = if is_negative { Sign::Negative } else { Sign::Positive };
+    then(&Digits::from_unscaled(sign, &digits, unscaled.scale.saturating_neg()))
 }
 
 /// The bytes without those that only repeat the sign.

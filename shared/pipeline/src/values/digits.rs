@@ -10,10 +10,17 @@ pub(crate) const MAX_PRECISION: u8 = 38;
 /// Exponents beyond this make no difference to any result: the value is zero, too large or too fine.
 const MAX_EXPONENT: i64 = 1 << 40;
 
+/// Which side of zero a number is on; zero counts as positive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Sign {
+    Positive,
+    Negative,
+}
+
 /// A number: `0.coefficient × 10^point`, the coefficient without zeros at either end; empty for zero.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Digits<'t> {
-    negative: bool,
+    sign: Sign,
     coefficient: Cow<'t, str>,
     point: i64,
 }
@@ -30,10 +37,10 @@ pub(crate) enum Misfit {
 impl<'t> Digits<'t> {
     /// Reads `-12.50e3`, also `+1`, `.5` and `5.`; `None` for any other text.
     pub(crate) fn parse(text: &'t str) -> Option<Self> {
-        let (negative, unsigned) = match text.as_bytes().first()? {
-            b'-' => (true, &text[1..]),
-            b'+' => (false, &text[1..]),
-            _ => (false, text),
+        let (sign, unsigned) = match text.as_bytes().first()? {
+            b'-' => (Sign::Negative, &text[1..]),
+            b'+' => (Sign::Positive, &text[1..]),
+            _ => (Sign::Positive, text),
         };
         let (mantissa, exponent) = match unsigned.find(['e', 'E']) {
             Some(at) => (&unsigned[..at], parse_exponent(&unsigned[at + 1..])?),
@@ -44,31 +51,31 @@ impl<'t> Digits<'t> {
         if whole.len() + fraction.len() == 0 || !all_digits(whole) || !all_digits(fraction) {
             return None;
         }
-        Some(Self::from_parts(negative, whole, fraction).shifted(exponent))
+        Some(Self::from_parts(sign, whole, fraction).shifted(exponent))
     }
 
-    fn from_parts(negative: bool, whole: &'t str, fraction: &'t str) -> Self {
+    fn from_parts(sign: Sign, whole: &'t str, fraction: &'t str) -> Self {
         let whole = whole.trim_start_matches('0');
         let fraction = fraction.trim_end_matches('0');
         if fraction.is_empty() {
-            return Self { negative, coefficient: Cow::Borrowed(whole.trim_end_matches('0')), point: whole.len() as i64 };
+            return Self { sign, coefficient: Cow::Borrowed(whole.trim_end_matches('0')), point: whole.len() as i64 };
         }
         if whole.is_empty() {
             let significant = fraction.trim_start_matches('0');
             let point = -((fraction.len() - significant.len()) as i64);
-            return Self { negative, coefficient: Cow::Borrowed(significant), point };
+            return Self { sign, coefficient: Cow::Borrowed(significant), point };
         }
-        Self { negative, coefficient: Cow::Owned([whole, fraction].concat()), point: whole.len() as i64 }
+        Self { sign, coefficient: Cow::Owned([whole, fraction].concat()), point: whole.len() as i64 }
     }
 
     /// The number `digits × 10^exponent`; `digits` holds ASCII digits only.
-    pub(crate) fn from_unscaled(negative: bool, digits: &'t str, exponent: i64) -> Self {
-        Self::from_parts(negative, digits, "").shifted(exponent)
+    pub(crate) fn from_unscaled(sign: Sign, digits: &'t str, exponent: i64) -> Self {
+        Self::from_parts(sign, digits, "").shifted(exponent)
     }
 
     fn shifted(mut self, exponent: i64) -> Self {
         if self.is_zero() {
-            self.negative = false;
+            self.sign = Sign::Positive;
             self.point = 0;
         } else {
             self.point = self.point.saturating_add(exponent);
@@ -80,7 +87,12 @@ impl<'t> Digits<'t> {
         self.coefficient.is_empty()
     }
 
-    fn is_whole(&self) -> bool {
+    fn is_negative(&self) -> bool {
+        self.sign == Sign::Negative
+    }
+
+    /// Whether it is a whole number, however large.
+    pub(crate) fn is_whole(&self) -> bool {
         self.is_zero() || self.coefficient.len() as i64 <= self.point
     }
 
@@ -90,11 +102,6 @@ impl<'t> Digits<'t> {
             return Err(Misfit::TooFine);
         }
         i64::try_from(self.scaled(0, OnInexactDecimal::DeadLetter)?).map_err(|_| Misfit::TooLarge)
-    }
-
-    /// Whether it is a whole number, however large.
-    pub(crate) fn whole(&self) -> bool {
-        self.is_whole()
     }
 
     /// The unscaled value of a decimal with that precision and scale.
@@ -119,7 +126,7 @@ impl<'t> Digits<'t> {
             self.rounded(kept, inexact)?
         };
         let magnitude = i128::try_from(magnitude).map_err(|_| Misfit::TooLarge)?;
-        Ok(if self.negative { -magnitude } else { magnitude })
+        Ok(if self.is_negative() { -magnitude } else { magnitude })
     }
 
     /// The first `kept` digits, rounded as the setting says. The coefficient ends in no zero, so something is always cut off.
@@ -140,10 +147,26 @@ impl<'t> Digits<'t> {
         Ok(head + u128::from(up))
     }
 
+    /// The largest whole number that is not above `value × 10^scale`, at the ends of 128 bits for what is beyond them, and whether it is
+    /// just that.
+    pub(crate) fn floor(&self, scale: i64) -> (i128, bool) {
+        match self.scaled(scale, OnInexactDecimal::DeadLetter) {
+            Ok(exact) => (exact, true),
+            Err(Misfit::TooLarge) if self.is_negative() => (i128::MIN, false),
+            Err(Misfit::TooLarge) => (i128::MAX, false),
+            Err(Misfit::TooFine) => {
+                let kept = usize::try_from(self.point.saturating_add(scale)).unwrap_or(0);
+                let head = self.coefficient.get(..kept).map_or(0, parse_u128);
+                let head = i128::try_from(head).unwrap_or(i128::MAX);
+                (if self.is_negative() { -head - 1 } else { head }, false)
+            }
+        }
+    }
+
     /// The number without exponent, with `min_fraction` digits behind the point at least.
     pub(crate) fn to_plain(&self, min_fraction: usize) -> String {
         const MAX_PLAIN_DIGITS: i64 = 4096;
-        let mut plain = String::from(if self.negative { "-" } else { "" });
+        let mut plain = String::from(if self.is_negative() { "-" } else { "" });
         let point = self.point.clamp(-MAX_PLAIN_DIGITS, MAX_PLAIN_DIGITS);
         let digits = self.coefficient.as_ref();
         let whole = usize::try_from(point).unwrap_or(0);
@@ -168,7 +191,7 @@ impl<'t> Digits<'t> {
 
     /// Compares by value.
     pub(crate) fn compare(&self, other: &Digits<'_>) -> Ordering {
-        let sign = |number: &Digits<'_>| match (number.is_zero(), number.negative) {
+        let sign = |number: &Digits<'_>| match (number.is_zero(), number.is_negative()) {
             (true, _) => 0,
             (false, true) => -1,
             (false, false) => 1,
@@ -183,7 +206,7 @@ impl<'t> Digits<'t> {
 
     /// A copy that borrows nothing.
     pub(crate) fn into_owned(self) -> Digits<'static> {
-        Digits { negative: self.negative, coefficient: Cow::Owned(self.coefficient.into_owned()), point: self.point }
+        Digits { sign: self.sign, coefficient: Cow::Owned(self.coefficient.into_owned()), point: self.point }
     }
 }
 
@@ -266,7 +289,7 @@ mod tests {
         for (text, plain) in [("12.50", "12.5"), ("1e3", "1000"), ("-0.001", "-0.001"), ("0", "0"), ("123e-2", "1.23")] {
             assert_eq!(Digits::parse(text).unwrap().to_plain(0), plain);
         }
-        assert_eq!(Digits::from_unscaled(true, "123450", -2).to_plain(2), "-1234.50");
-        assert_eq!(Digits::from_unscaled(false, "123", 2).to_plain(0), "12300");
+        assert_eq!(Digits::from_unscaled(Sign::Negative, "123450", -2).to_plain(2), "-1234.50");
+        assert_eq!(Digits::from_unscaled(Sign::Positive, "123", 2).to_plain(0), "12300");
     }
 }

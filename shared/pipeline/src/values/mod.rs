@@ -5,6 +5,8 @@ pub(crate) mod calendar;
 pub(crate) mod decimal;
 pub(crate) mod digits;
 pub(crate) mod number;
+#[cfg(test)]
+mod tests;
 pub(crate) mod text;
 pub(crate) mod time;
 pub(crate) mod words;

@@ -142,7 +142,7 @@ fn nearest_double(text: &str) -> Result<f64, Fault> {
         return Err(out_of_range(text, "a double"));
     }
     let written_whole = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-');
-    if written_whole && value.abs() > LAST_DENSE && !denotes(text, &format!("{value:.0}")) {
+    if written_whole && value.abs() >= LAST_DENSE && !denotes(text, &format!("{value:.0}")) {
         let detail = format!("no double is exactly {}; the nearest one is {value:.0}", Rejection::quote(text));
         return Err(Fault::new(ReasonCode::PrecisionLoss, detail));
     }
