@@ -1,9 +1,10 @@
 //! Catalogs that keep, for each table, the location of its current metadata file.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use iceberg::io::FileIO;
+use iceberg::spec::TableMetadata;
 use sluice_model::{Clock, IdSource, TableName};
 use sluice_table::{
     Catalog, CommitError, CreateOutcome, StagedChange, TableCreation, TableError, TableOperations, TableVersion, metadata_file,
@@ -74,7 +75,8 @@ impl<S: PointerStore + 'static> PointerCatalog<S> {
     }
 
     fn table(&self, name: &TableName) -> PointerTable<S> {
-        PointerTable { name: name.clone(), store: Arc::clone(&self.store), file_io: self.file_io.clone() }
+        let newest = Mutex::new(None);
+        PointerTable { name: name.clone(), store: Arc::clone(&self.store), file_io: self.file_io.clone(), newest }
     }
 }
 
@@ -109,6 +111,8 @@ struct PointerTable<S> {
     name: TableName,
     store: Arc<S>,
     file_io: FileIO,
+    /// What was read or written last: a pointer always means the same metadata, so an unchanged pointer saves reading it.
+    newest: Mutex<Option<TableVersion>>,
 }
 
 #[async_trait]
@@ -119,8 +123,11 @@ impl<S: PointerStore> TableOperations for PointerTable<S> {
 
     async fn refresh(&self) -> Result<TableVersion, TableError> {
         let pointer = self.store.get(&self.name).await?.ok_or_else(|| TableError::Missing(self.name.clone()))?;
-        let metadata = Arc::new(metadata_file::read(&self.file_io, &pointer).await?);
-        Ok(TableVersion { metadata, metadata_location: pointer.clone(), file_io: self.file_io.clone(), token: pointer })
+        if let Some(known) = self.newest().clone().filter(|known| known.token == pointer) {
+            return Ok(known);
+        }
+        let metadata = metadata_file::read(&self.file_io, &pointer).await?;
+        Ok(self.remember(metadata, &pointer))
     }
 
     async fn commit(&self, base: &TableVersion, change: &StagedChange) -> Result<TableVersion, CommitError> {
@@ -134,12 +141,27 @@ impl<S: PointerStore> TableOperations for PointerTable<S> {
             }
         }
         metadata_file::delete_expired(&self.file_io, &change.metadata, &change.expired_logs).await;
-        let metadata = Arc::new(change.metadata.clone());
-        Ok(TableVersion { metadata, metadata_location: new.clone(), file_io: self.file_io.clone(), token: new.clone() })
+        Ok(self.remember(change.metadata.clone(), new))
     }
 }
 
 impl<S> PointerTable<S> {
+    /// Nothing panics while it is held, so a poisoned lock guards a sound value.
+    fn newest(&self) -> MutexGuard<'_, Option<TableVersion>> {
+        self.newest.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn remember(&self, metadata: TableMetadata, pointer: &str) -> TableVersion {
+        let version = TableVersion {
+            metadata: Arc::new(metadata),
+            metadata_location: pointer.to_owned(),
+            file_io: self.file_io.clone(),
+            token: pointer.to_owned(),
+        };
+        *self.newest() = Some(version.clone());
+        version
+    }
+
     /// A metadata file that was surely never pointed to goes; after an unknown outcome nothing is deleted (rule C2).
     async fn tidy(&self, error: &CommitError, location: &str) {
         match error {

@@ -58,7 +58,12 @@ impl SqlCatalog {
         };
         let pool = connect(&options.uri).await?;
         for statement in [CREATE_TABLES, CREATE_NAMESPACES] {
-            pool.execute(statement).await.map_err(writing("creating its tables"))?;
+            match pool.execute(statement).await {
+                Ok(_) => {}
+                // PostgreSQL: another process creates the same table at this moment.
+                Err(sqlx::Error::Database(error)) if error.is_unique_violation() => {}
+                Err(error) => return Err(writing("creating its tables")(error)),
+            }
         }
         let store = SqlPointers { pool, catalog: options.catalog_name };
         Ok(Self(PointerCatalog::new(store, (file_io, &options.warehouse), services)))

@@ -1,4 +1,5 @@
 //! Both catalogs against the one suite.
+#![allow(clippy::unwrap_used, clippy::panic)]
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};

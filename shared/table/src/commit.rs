@@ -1,6 +1,7 @@
 //! The one commit loop.
 
 use async_trait::async_trait;
+use iceberg::spec::TableMetadata;
 use sluice_model::{Clock, Deadline, IdSource, TableName};
 use uuid::Uuid;
 
@@ -77,6 +78,8 @@ pub enum DeltaOutcome {
         data_files: usize,
         /// Delete files added.
         delete_files: usize,
+        /// Gaps of the ledger that had to be closed: offsets redelivered from one cannot be told any more.
+        gaps_closed: usize,
         /// How often it was tried.
         attempts: u32,
     },
@@ -125,6 +128,11 @@ fn new_identity(version: &TableVersion, ids: &dyn IdSource) -> Result<SnapshotId
     Err(TableError::Invalid("the source of ids repeats itself".to_owned()))
 }
 
+/// Whether a schema added to the one gets the ids that it gets in the other.
+fn same_schemas(a: &TableMetadata, b: &TableMetadata) -> bool {
+    a.last_column_id() == b.last_column_id() && a.schemas_iter().len() == b.schemas_iter().len()
+}
+
 struct CommitLoop<'a> {
     ops: &'a dyn TableOperations,
     context: &'a CommitContext<'a>,
@@ -150,7 +158,9 @@ impl CommitLoop<'_> {
                 Step::Done(outcome) => return Ok(outcome),
                 Step::Again(why) => last = why,
             }
-            self.rest().await;
+            if self.attempts < self.context.policy.max_attempts {
+                self.rest().await;
+            }
         }
         Err(TableError::OutOfAttempts { name: self.name(), attempts: self.attempts, last })
     }
@@ -168,9 +178,6 @@ impl CommitLoop<'_> {
 
     /// Rests for a random part of a time that doubles, never beyond the deadline.
     async fn rest(&self) {
-        if self.attempts >= self.context.policy.max_attempts.max(1) {
-            return;
-        }
         let doubled = self.context.policy.min_wait_ms.saturating_mul(1_u64 << (self.attempts - 1).min(20));
         let most = doubled.min(self.context.policy.max_wait_ms).max(1);
         let part = (self.context.ids.next_u128() % u128::from(most)) as u64 + 1;
@@ -227,7 +234,7 @@ impl CommitLoop<'_> {
         if metadata.current_schema_id() != made_on.schema_id {
             return Ok(Some(StaleReason::SchemaChanged));
         }
-        if prepared.schema.is_some() && metadata.last_column_id() != prepared.version.metadata.last_column_id() {
+        if prepared.schema.is_some() && !same_schemas(metadata, &prepared.version.metadata) {
             return Ok(Some(StaleReason::SchemaChanged));
         }
         if prepared.delta.base_use == BaseUse::PinnedToSnapshot && metadata.current_snapshot_id() != made_on.snapshot_id {
@@ -283,6 +290,7 @@ impl CommitLoop<'_> {
             snapshot_id: self.staging.identity.snapshot_id,
             data_files,
             delete_files: files.len() - data_files,
+            gaps_closed: self.staging.gaps_closed(),
             attempts: self.attempts,
         }
     }

@@ -44,8 +44,9 @@ impl TableCreation {
         let order = self.order(&schema)?;
         let properties: HashMap<String, String> = self.properties.clone().into_iter().collect();
         let location = location.to_owned();
-        let builder = TableMetadataBuilder::new(schema, spec, order, location, self.version()?, properties).map_err(invalid)?;
-        let metadata = builder.assign_uuid(Uuid::from_u128(id)).build().map_err(invalid)?.metadata;
+        let builder =
+            TableMetadataBuilder::new(schema, spec, order, location, self.version()?, properties).map_err(|error| invalid(&error))?;
+        let metadata = builder.assign_uuid(Uuid::from_u128(id)).build().map_err(|error| invalid(&error))?.metadata;
         at_time(&metadata, now_ms)
     }
 
@@ -67,7 +68,7 @@ impl TableCreation {
             };
             builder.with_sort_field(IcebergSortField { source_id, transform, direction, null_order });
         }
-        builder.build(schema).map_err(invalid)
+        builder.build(schema).map_err(|error| invalid(&error))
     }
 }
 
@@ -79,12 +80,12 @@ pub(crate) fn partition_spec(fields: &[TransformedColumn], schema: &Schema) -> R
         if let Some(Ok(kind)) = schema.field_by_id(id).map(|column| transform.result_type(&column.field_type)) {
             check_kept(&kind, &field.to_string())?;
         }
-        builder = builder.add_partition_field(id, partition_name(field), transform).map_err(invalid)?;
+        builder = builder.add_partition_field(id, partition_name(field), transform).map_err(|error| invalid(&error))?;
     }
     Ok(builder.build())
 }
 
-fn invalid(error: iceberg::Error) -> TableError {
+fn invalid(error: &iceberg::Error) -> TableError {
     TableError::Invalid(format!("the table cannot be created: {error}"))
 }
 

@@ -140,14 +140,18 @@ fn extremes(array: &ArrayRef) -> Option<(Vec<u8>, Vec<u8>)> {
 
 fn numbers<T: ArrowPrimitiveType>(array: &ArrayRef, encode: impl Fn(T::Native) -> Vec<u8>) -> Option<(Vec<u8>, Vec<u8>)> {
     let mut found: Option<(T::Native, T::Native)> = None;
-    // Only NaN differs from itself; it is no bound.
-    for value in array.as_primitive::<T>().iter().flatten().filter(|value| value == value) {
+    for value in array.as_primitive::<T>().iter().flatten().filter(is_ordered) {
         let (low, high) = found.unwrap_or((value, value));
         let low = if value.compare(low) == Ordering::Less { value } else { low };
         let high = if value.compare(high) == Ordering::Greater { value } else { high };
         found = Some((low, high));
     }
     found.map(|(low, high)| (encode(low), encode(high)))
+}
+
+/// Only NaN has no place in the order; it is no bound.
+fn is_ordered<N: PartialOrd>(value: &N) -> bool {
+    value.partial_cmp(value).is_some()
 }
 
 fn bytes<'a>(values: impl Iterator<Item = Option<&'a [u8]>> + Clone) -> Option<(Vec<u8>, Vec<u8>)> {

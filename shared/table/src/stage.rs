@@ -18,6 +18,7 @@ pub(crate) struct Staging {
     pub(crate) identity: SnapshotIdentity,
     /// Written in the first attempt that gets so far.
     manifests: Option<Vec<ManifestFile>>,
+    gaps_closed: usize,
 }
 
 /// What one attempt adds.
@@ -30,7 +31,12 @@ pub(crate) struct Attempt {
 
 impl Staging {
     pub(crate) const fn new(prepared: PreparedDelta, identity: SnapshotIdentity) -> Self {
-        Self { prepared, identity, manifests: None }
+        Self { prepared, identity, manifests: None, gaps_closed: 0 }
+    }
+
+    /// How many gaps of the ledger the last attempt closed.
+    pub(crate) const fn gaps_closed(&self) -> usize {
+        self.gaps_closed
     }
 
     /// Builds the change on that base. `ledger` is the base's.
@@ -40,7 +46,7 @@ impl Staging {
         mut ledger: OffsetLedger,
         attempt: Attempt,
     ) -> Result<StagedChange, TableError> {
-        ledger.claim(&self.prepared.delta.claims);
+        self.gaps_closed = ledger.claim(&self.prepared.delta.claims);
         let mut properties = property_change(&base.metadata, &ledger);
         properties.set.extend(self.prepared.delta.properties.clone());
         let altered = self.altered(base)?;

@@ -1,4 +1,5 @@
 //! Schemas that change, and files of before.
+#![allow(clippy::unwrap_used, clippy::panic)]
 
 mod support;
 

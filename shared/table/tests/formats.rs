@@ -1,4 +1,5 @@
 //! Format versions, and files that others have written.
+#![allow(clippy::unwrap_used, clippy::panic)]
 
 mod support;
 

@@ -1,4 +1,5 @@
 //! The ledger inside the table, whatever others do to it.
+#![allow(clippy::unwrap_used, clippy::panic)]
 
 mod support;
 

@@ -1,4 +1,5 @@
 //! Every type through a file and back, and as a partition.
+#![allow(clippy::unwrap_used, clippy::panic)]
 
 mod support;
 

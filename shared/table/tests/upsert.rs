@@ -1,4 +1,5 @@
 //! Upserts, their scope and their sequence numbers.
+#![allow(clippy::unwrap_used, clippy::panic)]
 
 mod support;
 

@@ -7,7 +7,7 @@ use arrow_array::{Array, ArrayRef, ListArray, MapArray, RecordBatch, RecordBatch
 use arrow_buffer::NullBuffer;
 use arrow_cast::{CastOptions, cast_with_options};
 use arrow_schema::{DataType, Field, FieldRef, Fields, SchemaRef, TimeUnit};
-use iceberg::spec::{Schema, TableMetadata};
+use iceberg::spec::TableMetadata;
 
 use crate::TableError;
 use crate::arrow::{field_id, required_field_id};
@@ -49,9 +49,7 @@ fn project(array: &ArrayRef, from: &Field, to: &Field) -> Result<ArrayRef, Table
             let made = ListArray::try_new(wanted.clone(), list.offsets().clone(), values, list.nulls().cloned());
             made.map(|made| Arc::new(made) as ArrayRef).map_err(misfit(from))
         }
-        (DataType::Map(_, _), DataType::Map(wanted, sorted)) => {
-            project_map(array.as_map(), wanted, *sorted).map_err(|error| error.named(from))
-        }
+        (DataType::Map(_, _), wanted @ DataType::Map(_, _)) => project_map(array.as_map(), wanted).map_err(|error| error.named(from)),
         (old, new) if widens(old, new) => {
             let options = CastOptions { safe: false, ..CastOptions::default() };
             cast_with_options(array, new, &options).map_err(misfit(from))
@@ -65,7 +63,8 @@ fn misfit(field: &Field) -> impl FnOnce(arrow_schema::ArrowError) -> TableError 
 }
 
 /// Keys and values are found by their places: the entries of a map have no ids of their own.
-fn project_map(map: &MapArray, wanted: &FieldRef, sorted: bool) -> Result<ArrayRef, MapError> {
+fn project_map(map: &MapArray, wanted: &DataType) -> Result<ArrayRef, MapError> {
+    let DataType::Map(wanted, sorted) = wanted else { return Err(MapError::Shape) };
     let (DataType::Struct(to), DataType::Struct(from)) = (wanted.data_type(), map.entries().data_type()) else {
         return Err(MapError::Shape);
     };
@@ -73,7 +72,7 @@ fn project_map(map: &MapArray, wanted: &FieldRef, sorted: bool) -> Result<ArrayR
     let key = project(map.keys(), from_key, to_key).map_err(MapError::Inner)?;
     let value = project(map.values(), from_value, to_value).map_err(MapError::Inner)?;
     let entries = StructArray::try_new(to.clone(), vec![key, value], None).map_err(MapError::Arrow)?;
-    let made = MapArray::try_new(wanted.clone(), map.offsets().clone(), entries, map.nulls().cloned(), sorted).map_err(MapError::Arrow)?;
+    let made = MapArray::try_new(wanted.clone(), map.offsets().clone(), entries, map.nulls().cloned(), *sorted).map_err(MapError::Arrow)?;
     Ok(Arc::new(made))
 }
 
@@ -129,11 +128,16 @@ fn inside(array: &ArrayRef, id: i32, around: Option<&NullBuffer>) -> Option<Arra
 
 /// A column with a default for older rows would read as null here; so such tables are refused.
 pub(super) fn check_defaults(metadata: &TableMetadata, target: &SchemaRef) -> Result<(), TableError> {
-    let schema: &Schema = metadata.current_schema();
-    for field in target.fields() {
-        let defaulted = field_id(field).and_then(|id| schema.field_by_id(id)).is_some_and(|column| column.initial_default.is_some());
-        if defaulted {
+    let columns = metadata.current_schema().field_id_to_fields();
+    let mut open: Vec<&FieldRef> = target.fields().iter().collect();
+    while let Some(field) = open.pop() {
+        if field_id(field).and_then(|id| columns.get(&id)).is_some_and(|column| column.initial_default.is_some()) {
             return Err(TableError::Unsupported(format!("reading the column `{}`, which has an initial default", field.name())));
+        }
+        match field.data_type() {
+            DataType::Struct(inner) => open.extend(inner.iter()),
+            DataType::List(inner) | DataType::Map(inner, _) => open.push(inner),
+            _ => {}
         }
     }
     Ok(())
