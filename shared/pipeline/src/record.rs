@@ -103,7 +103,8 @@ impl<'e, 'r> RecordWriter<'e, 'r> {
             (Mode::Changelog, true) => self.write_deleted(event).map(|row| Action::Append(Row::Deleted(row))),
             (Mode::Upsert, false) => {
                 let row = self.write_after(event, unchanged)?;
-                Ok(Action::Upsert { row, old_key: self.write_old_key(event) })
+                let old_key = if event.operation == Operation::Update { self.write_old_key(event) } else { None };
+                Ok(Action::Upsert { row, old_key })
             }
             (Mode::Upsert, true) => self.write_delete(event).map(|key| Action::Delete { key }),
         }
