@@ -68,6 +68,10 @@ enum Progress {
 struct Rounds<'e, 't> {
     events: &'e [&'e ChangeEvent<'e>],
     table: &'t TableContext<'t>,
+    /// The table's schema with the columns of DDL events.
+    base: TableSchema,
+    /// The same with columns renamed, as soon as there is an accepted record.
+    renamed: TableSchema,
     /// What records ask of the schema, by event.
     wishes: BTreeMap<usize, Vec<Proposal>>,
     /// Records whose wishes no longer count.
@@ -79,20 +83,22 @@ struct Rounds<'e, 't> {
 
 impl<'e, 't> Rounds<'e, 't> {
     fn new(events: &'e [&'e ChangeEvent<'e>], table: &'t TableContext<'t>) -> Self {
-        Self { events, table, wishes: BTreeMap::new(), excluded: BTreeSet::new(), first_refusals: BTreeMap::new(), round: 0 }
+        let base = base_schema(table);
+        let mut renamed = base.clone();
+        rename_columns(&mut renamed, table);
+        Self { events, table, base, renamed, wishes: BTreeMap::new(), excluded: BTreeSet::new(), first_refusals: BTreeMap::new(), round: 0 }
     }
 
     fn intent(&self) -> Intent {
         let heard = self.events.iter().enumerate().filter(|(index, _)| !self.excluded.contains(index)).map(|(_, event)| *event);
         let heard: Vec<_> = if self.table.schema.is_none() { heard.collect() } else { Vec::new() };
-        Intent::new(self.table.settings, self.table.schema, &heard)
+        Intent::new(self.table.settings, self.table.schema.map(|_| &self.renamed), &heard)
     }
 
     /// The table's schema with everything that is asked for.
     fn schema(&self, intent: &Intent) -> TableSchema {
         let (settings, case) = (self.table.settings, self.table.case);
-        let mut schema = self.base_schema();
-        rename_columns(&mut schema, settings);
+        let mut schema = self.renamed.clone();
         for proposal in self.wishes.values().flatten() {
             proposal.apply(&mut schema.columns, case);
         }
@@ -108,16 +114,6 @@ impl<'e, 't> Rounds<'e, 't> {
             schema.identifier_ids = schema.columns.iter().filter(|column| is_key(&column.name)).map(|column| column.id).collect();
         }
         self.stamped(schema)
-    }
-
-    fn base_schema(&self) -> TableSchema {
-        let Some(schema) = self.table.schema else {
-            return TableSchema { schema_id: -1, columns: Vec::new(), identifier_ids: Vec::new(), last_column_id: 0 };
-        };
-        let mut schema = schema.clone();
-        apply_ddl(&mut schema.columns, self.table.ddl_columns, self.table.case);
-        number_new_columns(&mut schema);
-        schema
     }
 
     /// A schema that the table does not have yet has no id.
@@ -248,7 +244,7 @@ impl<'e, 't> Rounds<'e, 't> {
 
     /// Without an accepted record only DDL changes the schema.
     fn untouched(&self, rules: &TableRules<'_>, intent: &Intent) -> Result<(TableSchema, Tables), ColumnError> {
-        let schema = self.stamped(self.base_schema());
+        let schema = self.stamped(self.base.clone());
         let plan = Plan::new(intent, self.table.settings, (&schema.columns, self.table.case));
         let writer = RecordWriter::new(rules, &plan, &schema, self.recorder(rules, intent));
         let (rows, keys) = writer.finish()?;
@@ -262,13 +258,23 @@ impl Progress {
     }
 }
 
+fn base_schema(table: &TableContext<'_>) -> TableSchema {
+    let Some(schema) = table.schema else {
+        return TableSchema { schema_id: -1, columns: Vec::new(), identifier_ids: Vec::new(), last_column_id: 0 };
+    };
+    let mut schema = schema.clone();
+    apply_ddl(&mut schema.columns, table.ddl_columns, table.case);
+    number_new_columns(&mut schema);
+    schema
+}
+
 /// `rename_of`: a column keeps its id and gets the new name.
-fn rename_columns(schema: &mut TableSchema, settings: &TableSettings) {
-    for (name, column) in &settings.columns {
+fn rename_columns(schema: &mut TableSchema, table: &TableContext<'_>) {
+    for (name, column) in &table.settings.columns {
         let Some(old) = &column.rename_of else { continue };
-        let taken = schema.columns.iter().any(|column| column.name == *name);
-        let found = schema.columns.iter_mut().find(|column| column.name == *old);
-        if let Some(column) = found.filter(|_| !taken) {
+        let is_taken = find_column(&schema.columns, name, table.case).is_some();
+        let index = find_column(&schema.columns, old, table.case).filter(|_| !is_taken);
+        if let Some(column) = index.and_then(|index| schema.columns.get_mut(index)) {
             name.clone_into(&mut column.name);
         }
     }

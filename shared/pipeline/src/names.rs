@@ -103,6 +103,31 @@ impl NameIndex {
     }
 }
 
+/// The names of an object's fields in order, with the columns that they fill: the next object mostly has the same.
+#[derive(Debug, Default)]
+pub(crate) struct FieldOrder {
+    fields: Vec<(String, Option<usize>)>,
+}
+
+impl FieldOrder {
+    /// The index of the column that the field at `position` fills. Positions are asked in ascending order.
+    pub(crate) fn find(&mut self, names: &mut NameIndex, position: usize, name: &str) -> Option<usize> {
+        match self.fields.get_mut(position) {
+            Some((expected, target)) if expected == name => *target,
+            Some((expected, target)) => {
+                name.clone_into(expected);
+                *target = names.find(name);
+                *target
+            }
+            None => {
+                let target = names.find(name);
+                self.fields.push((name.to_owned(), target));
+                target
+            }
+        }
+    }
+}
+
 /// The index of the column that `name` means.
 pub(crate) fn find_column(columns: &[Column], name: &str, case: NameCase) -> Option<usize> {
     let exact = columns.iter().position(|column| column.name == name);

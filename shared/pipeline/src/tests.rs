@@ -1,10 +1,10 @@
 //! Whole batches: conversion and fold together, after the conformance cases that their names say.
 
-use sluice_model::{ChangeEvent, DeclaredField, DeclaredType, Image, Operation, TimeUnit};
+use sluice_model::{ChangeEvent, Column, ColumnType, DeclaredField, DeclaredType, EventTime, Image, Operation, TableSchema, TimeUnit};
 
-use crate::SchemaChange;
 use crate::settings::*;
 use crate::testing::*;
+use crate::{NameCase, SchemaChange, TableContext, convert, fold};
 
 fn none() -> TableOverrides {
     TableOverrides::default()
@@ -369,4 +369,98 @@ fn a_formats_own_fields_fill_a_column_and_are_never_unknown() {
     let event = ChangeEvent { after: Some(own), ..event(Operation::Insert) };
     let run = run(&[event], Some(&table), &add());
     assert_eq!((run.columns(), run.rows()), ("id:int! __op:string".to_owned(), vec!["1|c".to_owned()]));
+}
+
+#[test]
+fn d22b_a_ddl_event_adds_columns_without_any_row() {
+    let table = schema("id:int! nm:string", &["id"]);
+    let ddl = [
+        ("ID".to_owned(), DeclaredType::Int),
+        ("note".to_owned(), DeclaredType::Text),
+        ("x".to_owned(), DeclaredType::VariableScaleDecimal),
+    ];
+    let settings = settings(none());
+    let context = TableContext { schema: Some(&table), settings: &settings, case: NameCase::Lower, ddl_columns: &ddl };
+    let converted = convert(&[], &context).unwrap();
+    assert_eq!(converted.change, SchemaChange::Evolved);
+    assert_eq!(converted.schema.columns.len(), 3);
+    assert_eq!((converted.schema.columns[2].id, converted.schema.last_column_id), (3, 3));
+    let folded = fold(&converted, None).unwrap();
+    assert_eq!((folded.rows.num_rows(), folded.rows.num_columns()), (0, 3));
+}
+
+#[test]
+fn a_key_column_can_be_renamed() {
+    let table = schema("nr:int! v:int", &["nr"]);
+    let mut settings = settings(none());
+    settings.columns.insert("id".to_owned(), ColumnSettings { rename_of: Some("nr".to_owned()), ..ColumnSettings::default() });
+    let run = run(&[insert(r#"{"id": 1, "v": 2}"#)], Some(&table), &settings);
+    assert_eq!((run.columns(), run.deleted()), ("id:int! v:int".to_owned(), vec!["1".to_owned()]));
+}
+
+#[test]
+fn required_fields_inside_a_struct() {
+    let inner = ColumnType::Struct(vec![Column::required(3, "a", ColumnType::Int), Column::optional(4, "b", ColumnType::Int)]);
+    let columns = vec![Column::required(1, "id", ColumnType::Int), Column::optional(2, "s", inner)];
+    let table = TableSchema { schema_id: 0, columns, identifier_ids: vec![1], last_column_id: 4 };
+    let events = || {
+        [
+            insert(r#"{"id": 1, "s": {"b": 1}}"#),
+            insert(r#"{"id": 2, "s": {"a": null}}"#),
+            insert(r#"{"id": 3, "s": null}"#),
+            insert(r#"{"id": 4, "s": {"a": 1}}"#),
+        ]
+    };
+    let strict = run(&events(), Some(&table), &settings(none()));
+    assert_eq!(strict.codes(), [(0, "REQUIRED_NULL"), (1, "REQUIRED_NULL")]);
+    assert_eq!(strict.converted.rejections[0].1.field, "s.a");
+    assert_eq!(strict.rows(), ["3|null", "4|{a: 1, b: null}"]);
+    let relaxed = run(&events(), Some(&table), &settings(TableOverrides { on_missing_required: Some(OnMissingRequired::Relax), ..none() }));
+    assert_eq!((relaxed.codes(), relaxed.rows().len()), (vec![], 4));
+}
+
+#[test]
+fn a_batch_of_nothing_but_truncates_and_deletes_for_a_new_table() {
+    let settings = settings(TableOverrides { on_truncate: Some(OnTruncate::DeleteAll), key: Some(vec!["id".to_owned()]), ..none() });
+    let truncated = run(&[event(Operation::Truncate)], None, &settings);
+    assert_eq!(truncated.folded.truncate, crate::Truncate::First);
+    let deleted = run(&[delete(r#"{"id": 1, "x": 2}"#), delete(r#"{"id": null}"#), delete("{}")], None, &settings);
+    assert_eq!((deleted.columns(), deleted.deleted()), ("id:long!".to_owned(), vec!["1".to_owned()]));
+    assert_eq!(deleted.codes(), [(1, "KEY_NULL"), (2, "KEY_MISSING")]);
+}
+
+#[test]
+fn the_first_fault_in_field_order_decides() {
+    let table = schema("id:int! a:int b:int", &["id"]);
+    let run = run(&[insert(r#"{"b": "x", "zz": 1, "a": 1.5}"#)], Some(&table), &settings(none()));
+    let rejection = &run.converted.rejections[0].1;
+    assert_eq!((rejection.field.as_str(), rejection.code.as_str()), ("b", "TYPE_MISMATCH"));
+    let places = ["UNKNOWN_COLUMN zz", "PRECISION_LOSS a", "KEY_MISSING id"].map(|part| rejection.detail.find(part));
+    assert!(places.iter().all(Option::is_some) && places.is_sorted(), "{}", rejection.detail);
+}
+
+#[test]
+fn stored_rows_are_read_under_the_schema_that_has_grown() {
+    let table = schema("id:int! s:struct<a:int> note:string", &["id"]);
+    let base = stored(&table, &[r#"{"id": 1, "s": {"a": 5}, "note": "kept"}"#]);
+    let gone = "__debezium_unavailable_value";
+    let events = [marked(&format!(r#"{{"id": 1, "s": {{"b": 2}}, "note": "{gone}", "extra": 1}}"#)), marked(r#"{"id": 5000000000}"#)];
+    let run = run_with(&events, (Some(&table), Some(&base)), &add());
+    assert_eq!(run.columns(), "id:long! s:struct<a: int, b: long> note:string extra:long");
+    assert_eq!(run.rows(), ["1|{a: null, b: 2}|kept|1", "5000000000|null|null|null"]);
+}
+
+#[test]
+fn versions_of_events_order_a_batch() {
+    let table = schema("id:int! v:string", &["id"]);
+    let settings = settings(TableOverrides { version: Some("@event_time".to_owned()), ..none() });
+    let at = |time: EventTime<'static>, json| ChangeEvent { event_time: Some(time), ..insert(json) };
+    let events = [
+        at(EventTime::Epoch(1_772_360_133_000, TimeUnit::Millis), r#"{"id": 1, "v": "newest"}"#),
+        at(EventTime::Text("2026-03-01T10:15:31+00:00".into()), r#"{"id": 1, "v": "first"}"#),
+        insert(r#"{"id": 2, "v": "no time"}"#),
+    ];
+    let run = run(&events, Some(&table), &settings);
+    assert_eq!(run.rows(), ["1|newest", "2|no time"]);
+    assert_eq!(run.converted.lookup_keys().unwrap(), None);
 }

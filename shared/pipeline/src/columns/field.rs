@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arrow_array::{Array, ArrayRef, ListArray, MapArray, StructArray};
 use arrow_buffer::{NullBufferBuilder, OffsetBuffer, ScalarBuffer};
 use arrow_schema::{ArrowError, DataType, FieldRef, Fields};
-use sluice_model::{Column, ColumnType, DeclaredType, Node, NodeKind};
+use sluice_model::{Column, ColumnType, DeclaredType, Node, NodeKind, ReasonCode};
 
 use super::leaf::{Leaf, Misread};
 use super::{Cell, Level, Presence, Recorder};
@@ -88,7 +88,9 @@ impl<'e> FieldBuilder<'e> {
             (_, Some(leaf)) => Values::Leaf(Box::new(leaf)),
             (ColumnType::List(element), None) => Values::List(Box::new(ListValues { element: nested(element), runs: Runs::new() })),
             (ColumnType::Map(key, value), None) => {
-                Values::Map(Box::new(MapValues { key: nested(key), value: nested(value), runs: Runs::new() }))
+                // That a key is never null is checked where it is read: no setting makes it optional.
+                let key = Column { required: false, ..key.as_ref().clone() };
+                Values::Map(Box::new(MapValues { key: nested(&key), value: nested(value), runs: Runs::new() }))
             }
             (ColumnType::Struct(columns), None) => {
                 let level = Level::new(columns, path.clone(), case, |_| rules.clone());
@@ -251,6 +253,9 @@ impl<'e> MapValues<'e> {
                 result = Err(Fault::mismatch(&Carrier::of(pair), "is no pair of a key and a value"));
                 continue;
             };
+            if key.is_null() {
+                result = Err(Fault::new(ReasonCode::RequiredNull, "the key of a map entry is null"));
+            }
             self.key.append(&Cell { node: key, declared: key_type }, recorder);
             self.value.append(&Cell { node: value, declared: value_type }, recorder);
             self.runs.length += 1;

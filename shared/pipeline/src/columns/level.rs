@@ -8,7 +8,7 @@ use sluice_model::{Column, DeclaredField, DeclaredType};
 
 use super::recorder::NO_POSITION;
 use super::{Cell, FieldBuilder, Recorder};
-use crate::names::{NameCase, NameIndex};
+use crate::names::{FieldOrder, NameCase, NameIndex};
 use crate::values::ColumnRules;
 
 /// The value that a record has for a column, and the place of its field.
@@ -33,8 +33,7 @@ pub(crate) struct Level<'e> {
     path: Vec<String>,
     pub(crate) fields: Vec<FieldBuilder<'e>>,
     names: NameIndex,
-    /// The names of the last object's fields in order, with their columns: the next object mostly has the same.
-    order: Vec<(String, Option<usize>)>,
+    order: FieldOrder,
     pub(crate) slots: Vec<Option<Slot<'e>>>,
 }
 
@@ -43,7 +42,7 @@ impl<'e> Level<'e> {
         let build = |column: &Column| FieldBuilder::new(column, &path, case, rules(column));
         let fields: Vec<_> = columns.iter().map(build).collect();
         let slots = vec![None; fields.len()];
-        Self { path, fields, names: NameIndex::new(columns, case), order: Vec::new(), slots }
+        Self { path, fields, names: NameIndex::new(columns, case), order: FieldOrder::default(), slots }
     }
 
     /// The column that a field called `name` fills.
@@ -51,20 +50,9 @@ impl<'e> Level<'e> {
         self.names.find(name)
     }
 
-    fn find_at(&mut self, position: usize, name: &str) -> Option<usize> {
-        match self.order.get_mut(position) {
-            Some((expected, target)) if expected == name => *target,
-            Some((expected, target)) => {
-                name.clone_into(expected);
-                *target = self.names.find(name);
-                *target
-            }
-            None => {
-                let target = self.names.find(name);
-                self.order.push((name.to_owned(), target));
-                target
-            }
-        }
+    /// The column that a field fills in an object of another kind than rows, whose fields `order` remembers.
+    pub(crate) fn find_with(&mut self, order: &mut FieldOrder, position: usize, name: &str) -> Option<usize> {
+        order.find(&mut self.names, position, name)
     }
 
     /// Puts the object's values into the slots of their columns.
@@ -74,7 +62,7 @@ impl<'e> Level<'e> {
         for (position, (name, node)) in cell.node.fields().enumerate() {
             let value = Cell { node, declared: declared_type(declared, position, &name) };
             let start = recorder.fault_count();
-            match self.find_at(position, &name) {
+            match self.order.find(&mut self.names, position, &name) {
                 Some(index) => {
                     let slot = Slot { cell: value, position: position as u32 };
                     let earlier = self.slots.get_mut(index).and_then(|place| place.replace(slot));

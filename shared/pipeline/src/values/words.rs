@@ -15,20 +15,15 @@ pub(crate) enum Word {
 
 impl Word {
     pub(crate) fn parse(text: &str) -> Option<Self> {
-        const WORDS: [(&str, Word); 13] = [
+        const WORDS: [(&str, Word); 8] = [
             ("nan", Word::NotANumber),
             ("+nan", Word::NotANumber),
             ("-nan", Word::NotANumber),
             ("infinity", Word::Infinity),
             ("+infinity", Word::Infinity),
             ("-infinity", Word::NegativeInfinity),
-            ("inf", Word::Infinity),
-            ("+inf", Word::Infinity),
-            ("-inf", Word::NegativeInfinity),
             ("positive_infinity", Word::Infinity),
             ("negative_infinity", Word::NegativeInfinity),
-            ("positiveinfinity", Word::Infinity),
-            ("negativeinfinity", Word::NegativeInfinity),
         ];
         let length_fits = (3..=17).contains(&text.len());
         let found = if length_fits { WORDS.iter().find(|(word, _)| word.eq_ignore_ascii_case(text)) } else { None };
