@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use arrow_array::ArrayRef;
 use sluice_model::{ChangeEvent, DeclaredType, Operation, ReasonCode, Rejection, Stage, TableSchema};
 
+use crate::check::MissingColumn;
 use crate::columns::{Recorder, UnknownFields};
 use crate::converted::{Converted, SchemaChange, Tables};
 use crate::evolve::{Proposal, apply_ddl, number_new_columns};
@@ -323,7 +324,13 @@ impl Pass {
                 outcome.faults.push(no_operation_column());
             }
         }
-        check_rows(settings, schema, (&rows, &mut outcomes));
+        // While the schema still grows a rule could miss a column that another record brings: rules are for the pass that settles it.
+        let still_grows = |(event, outcome): (usize, &Outcome)| {
+            outcome.faults.is_empty() && !outcome.proposals.is_empty() && !rounds.excluded.contains(&event)
+        };
+        if !outcomes.iter().enumerate().any(still_grows) {
+            check_rows(rounds.table, schema, (&rows, &mut outcomes));
+        }
         Ok(Self { outcomes, tables: Tables { rows, keys } })
     }
 }
@@ -334,9 +341,11 @@ fn no_operation_column() -> Rejection {
 }
 
 /// Rows that stand after their event must keep the table's rules.
-fn check_rows(settings: &TableSettings, schema: &TableSchema, (rows, outcomes): (&[ArrayRef], &mut [Outcome])) {
-    for check in &settings.checks {
-        let verdict = check.evaluate(&schema.columns, rows);
+fn check_rows(table: &TableContext<'_>, schema: &TableSchema, (rows, outcomes): (&[ArrayRef], &mut [Outcome])) {
+    let grows = table.schema.is_none() || adds_columns(table.settings);
+    let missing = if grows { MissingColumn::IsNull } else { MissingColumn::IsFault };
+    for check in &table.settings.checks {
+        let verdict = check.evaluate((&schema.columns, rows), missing);
         for outcome in outcomes.iter_mut().filter(|outcome| outcome.faults.is_empty()) {
             let row = match outcome.action {
                 Some(Action::Append(Row::After(row)) | Action::Upsert { row, .. }) => row,

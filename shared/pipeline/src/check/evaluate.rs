@@ -26,10 +26,19 @@ enum Bound<'a> {
     Truth(Option<bool>),
 }
 
+/// What a rule makes of a column that the table does not have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum MissingColumn {
+    /// The table grows by itself: no record has had a value there yet, so it is null.
+    IsNull,
+    /// It will not come by itself: the rule cannot be checked, and that is a fault.
+    IsFault,
+}
+
 impl Check {
     /// The rule over these columns, whose arrays stand in the same order.
-    pub(crate) fn evaluate<'a>(&'a self, columns: &'a [Column], arrays: &'a [ArrayRef]) -> Verdict<'a> {
-        Verdict { text: self.text(), bound: bind(&self.predicate, (columns, arrays)) }
+    pub(crate) fn evaluate<'a>(&'a self, (columns, arrays): (&'a [Column], &'a [ArrayRef]), missing: MissingColumn) -> Verdict<'a> {
+        Verdict { text: self.text(), bound: bind(&self.predicate, (columns, arrays, missing)) }
     }
 }
 
@@ -44,45 +53,54 @@ impl Verdict<'_> {
     }
 }
 
-type Table<'a> = (&'a [Column], &'a [ArrayRef]);
+type Table<'a> = (&'a [Column], &'a [ArrayRef], MissingColumn);
 
 fn bind<'a>(predicate: &'a Predicate, table: Table<'a>) -> Result<Bound<'a>, String> {
     Ok(match predicate {
         Predicate::And(left, right) => Bound::And(Box::new(bind(left, table)?), Box::new(bind(right, table)?)),
         Predicate::Or(left, right) => Bound::Or(Box::new(bind(left, table)?), Box::new(bind(right, table)?)),
         Predicate::Not(inner) => Bound::Not(Box::new(bind(inner, table)?)),
-        Predicate::IsNull(name) => Bound::IsNull(find(name, table)?.1),
-        Predicate::Compare(name, comparison, literal) => {
-            let (column, array) = find(name, table)?;
-            Bound::Compare(array, &column.kind, (*comparison, Operand::new(literal, &column.kind)?))
-        }
-        Predicate::In(name, literals) => {
-            let (column, array) = find(name, table)?;
-            let operands = literals.iter().map(|literal| Operand::new(literal, &column.kind)).collect::<Result<_, _>>()?;
-            Bound::In(array, &column.kind, operands)
-        }
-        Predicate::Like(name, pattern) => {
-            let (column, array) = find(name, table)?;
-            if column.kind != ColumnType::String {
-                return Err(format!("LIKE needs text and column `{name}` is {}", column.kind));
-            }
-            Bound::Like(array, pattern)
-        }
         Predicate::Truth(value) => Bound::Truth(*value),
-        Predicate::Holds(name) => {
-            let (column, array) = find(name, table)?;
-            let yes = Operand::new(&Literal::Boolean(true), &column.kind)?;
-            Bound::Compare(array, &column.kind, (Comparison::Equal, yes))
+        Predicate::IsNull(name) => find(name, table)?.map_or(Bound::Truth(Some(true)), |(_, array)| Bound::IsNull(array)),
+        Predicate::Compare(name, ..) | Predicate::In(name, _) | Predicate::Like(name, _) | Predicate::Holds(name) => {
+            match find(name, table)? {
+                Some(column) => bind_column(predicate, column)?,
+                None => Bound::Truth(None),
+            }
         }
     })
 }
 
-fn find<'a>(name: &str, (columns, arrays): Table<'a>) -> Result<(&'a Column, &'a ArrayRef), String> {
+/// A predicate that compares the values of one column.
+fn bind_column<'a>(predicate: &'a Predicate, (column, array): (&'a Column, &'a ArrayRef)) -> Result<Bound<'a>, String> {
+    let kind = &column.kind;
+    Ok(match predicate {
+        Predicate::Compare(_, comparison, literal) => Bound::Compare(array, kind, (*comparison, Operand::new(literal, kind)?)),
+        Predicate::In(_, literals) => {
+            let operands = literals.iter().map(|literal| Operand::new(literal, kind)).collect::<Result<_, _>>()?;
+            Bound::In(array, kind, operands)
+        }
+        Predicate::Like(name, pattern) => {
+            if *kind != ColumnType::String {
+                return Err(format!("LIKE needs text and column `{name}` is {kind}"));
+            }
+            Bound::Like(array, pattern)
+        }
+        Predicate::Holds(_) => Bound::Compare(array, kind, (Comparison::Equal, Operand::new(&Literal::Boolean(true), kind)?)),
+        Predicate::And(..) | Predicate::Or(..) | Predicate::Not(_) | Predicate::Truth(_) | Predicate::IsNull(_) => Bound::Truth(None),
+    })
+}
+
+/// The column of that name; `None` when there is none and its values are null.
+fn find<'a>(name: &str, (columns, arrays, missing): Table<'a>) -> Result<Option<(&'a Column, &'a ArrayRef)>, String> {
     let exact = columns.iter().position(|column| column.name == name);
     let lower = name.to_lowercase();
     let index = exact.or_else(|| columns.iter().position(|column| column.name.to_lowercase() == lower));
-    let found = index.and_then(|index| Some((columns.get(index)?, arrays.get(index)?)));
-    found.ok_or_else(|| format!("the table has no column `{name}`"))
+    match (index.and_then(|index| Some((columns.get(index)?, arrays.get(index)?))), missing) {
+        (Some(found), _) => Ok(Some(found)),
+        (None, MissingColumn::IsNull) => Ok(None),
+        (None, MissingColumn::IsFault) => Err(format!("the table has no column `{name}`")),
+    }
 }
 
 impl Bound<'_> {
@@ -166,7 +184,7 @@ mod tests {
             ("n < 1e400", true, true),
         ] {
             let check = Check::parse(rule).unwrap();
-            let verdict = check.evaluate(&table.columns, batch.columns());
+            let verdict = check.evaluate((&table.columns, batch.columns()), MissingColumn::IsFault);
             let holds = |row: &str| (0..2).map(|at| verdict.failure(at).is_none()).collect::<Vec<_>>()[usize::from(row == "second")];
             // `stored` keeps the order in which rows were given.
             assert_eq!((holds("first"), holds("second")), (first, second), "{rule}: {:?}", verdict.failure(0));

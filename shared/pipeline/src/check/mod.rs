@@ -7,6 +7,8 @@ mod cell;
 mod evaluate;
 mod parse;
 
+pub(crate) use evaluate::MissingColumn;
+
 /// An integrity rule.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Check {

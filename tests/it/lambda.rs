@@ -1,0 +1,186 @@
+//! The real Lambda binary, driven through a small fake of the Runtime API on loopback.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use serde_json::{Value, json};
+
+use crate::lake::{Sent, event, sent};
+
+/// One invocation: the event and how long the function has.
+struct Invocation {
+    event: Vec<u8>,
+    deadline: Duration,
+}
+
+/// What the function answered: the path it posted to, and the body.
+type Answer = (String, Value);
+
+/// The function's process and the two ends of its Runtime API.
+struct Function {
+    process: Child,
+    invocations: Sender<Invocation>,
+    answers: Receiver<Answer>,
+}
+
+impl Drop for Function {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+impl Function {
+    fn start(folder: &Path, config: &str) -> Self {
+        let path = folder.join("sluice.toml");
+        std::fs::write(&path, config).unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let (invocations, next) = channel();
+        let (answered, answers) = channel();
+        std::thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                serve(&stream, &next, &answered);
+            }
+        });
+        let process = Command::new(binary())
+            .env("AWS_LAMBDA_RUNTIME_API", address.to_string())
+            .env("AWS_LAMBDA_FUNCTION_NAME", "ingest")
+            .env("AWS_LAMBDA_FUNCTION_MEMORY_SIZE", "1769")
+            .env("AWS_LAMBDA_FUNCTION_VERSION", "1")
+            .env("SLUICE_CONFIG", &path)
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        Self { process, invocations, answers }
+    }
+
+    fn invoke(&self, event: Vec<u8>, deadline: Duration) -> Answer {
+        self.invocations.send(Invocation { event, deadline }).unwrap();
+        self.answers.recv_timeout(Duration::from_secs(120)).unwrap()
+    }
+}
+
+/// The `ingest` binary beside the test's own.
+fn binary() -> PathBuf {
+    let folder = std::env::current_exe().unwrap().parent().unwrap().parent().unwrap().to_owned();
+    let path = folder.join("ingest");
+    let status = Command::new(env!("CARGO")).args(["build", "--quiet", "--package", "sluice-ingest", "--bin", "ingest"]).status().unwrap();
+    assert!(status.success() && path.exists(), "the ingest binary cannot be built at {}", path.display());
+    path
+}
+
+/// Serves one connection: GET …/next waits for an invocation, POST …/response and …/error carry an answer.
+fn serve(stream: &TcpStream, invocations: &Receiver<Invocation>, answers: &Sender<Answer>) {
+    let mut reader = BufReader::new(stream);
+    let mut writer = stream;
+    loop {
+        let Some((request, body)) = read_request(&mut reader) else { return };
+        if request.starts_with("GET") {
+            let Ok(invocation) = invocations.recv() else { return };
+            let deadline = (SystemTime::now() + invocation.deadline).duration_since(UNIX_EPOCH).unwrap().as_millis();
+            let head = format!(
+                "HTTP/1.1 200 OK\r\nlambda-runtime-aws-request-id: r1\r\nlambda-runtime-deadline-ms: {deadline}\r\n\
+                 lambda-runtime-invoked-function-arn: arn:aws:lambda:eu-west-1:1:function:ingest\r\n\
+                 content-type: application/json\r\ncontent-length: {}\r\n\r\n",
+                invocation.event.len()
+            );
+            writer.write_all(head.as_bytes()).unwrap();
+            writer.write_all(&invocation.event).unwrap();
+        } else {
+            let path = request.split(' ').nth(1).unwrap_or_default().to_owned();
+            answers.send((path, serde_json::from_slice(&body).unwrap_or(Value::Null))).unwrap();
+            writer.write_all(b"HTTP/1.1 202 Accepted\r\ncontent-length: 0\r\n\r\n").unwrap();
+        }
+    }
+}
+
+fn read_request(reader: &mut BufReader<&TcpStream>) -> Option<(String, Vec<u8>)> {
+    let mut request = String::new();
+    let mut length = 0;
+    loop {
+        let mut line = String::new();
+        if reader.read_line(&mut line).ok()? == 0 {
+            return None;
+        }
+        if request.is_empty() {
+            request.clone_from(&line);
+        }
+        if let Some((name, value)) = line.split_once(':')
+            && name.eq_ignore_ascii_case("content-length")
+        {
+            length = value.trim().parse().unwrap();
+        }
+        if line == "\r\n" {
+            break;
+        }
+    }
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body).ok()?;
+    Some((request, body))
+}
+
+const CONFIG: &str = r#"
+[catalog]
+type = "sql"
+warehouse = "warehouse"
+uri = "sqlite://catalog.db"
+[source]
+id = "lambda-test"
+[[source.formats]]
+type = "envelope"
+[route]
+table = "erp.{table}"
+[table_defaults]
+on_missing_table = "create"
+key = ["id"]
+[commit]
+reserve_ms = 1000
+"#;
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+#[test]
+fn the_function_answers_with_its_account_and_survives_bad_events() {
+    let folder = tempfile::tempdir().unwrap();
+    let function = Function::start(folder.path(), CONFIG);
+    let records = [sent(0, "a", "I", json!({"id": 1})), sent(1, "a", "X", json!({"id": 2}))];
+    let (path, reply) = function.invoke(event(&records), MINUTE);
+    assert!(path.ends_with("/response"), "{path} {reply}");
+    assert_eq!((reply["tally"]["rows"].as_u64(), reply["tally"]["dead_letters"].as_u64()), (Some(1), Some(1)));
+    let (path, error) = function.invoke(b"{\"no\":\"records\"}".to_vec(), MINUTE);
+    assert!(path.ends_with("/error"), "{path}");
+    assert_eq!(error["errorType"], "EVENT_NOT_KAFKA");
+    let (_, again) = function.invoke(event(&records), MINUTE);
+    assert_eq!(again["tally"]["replayed"], 2, "{again}");
+}
+
+#[test]
+fn an_event_of_six_megabytes_is_applied() {
+    let folder = tempfile::tempdir().unwrap();
+    let function = Function::start(folder.path(), CONFIG);
+    let text = "x".repeat(400);
+    let records: Vec<Sent> = (0..9_000).map(|offset| sent(offset, "big", "I", json!({"id": offset, "text": text}))).collect();
+    let event = event(&records);
+    assert!((5_500_000..6_300_000).contains(&event.len()), "{}", event.len());
+    let (path, reply) = function.invoke(event, MINUTE);
+    assert!(path.ends_with("/response"), "{path} {reply}");
+    assert_eq!(reply["tally"]["rows"], 9_000);
+}
+
+#[test]
+fn a_deadline_that_is_too_near_fails_cleanly_and_the_redelivery_succeeds() {
+    let folder = tempfile::tempdir().unwrap();
+    let function = Function::start(folder.path(), CONFIG);
+    let records = [sent(0, "a", "I", json!({"id": 1}))];
+    // The reserve is longer than the time that is left: nothing may be started.
+    let (path, error) = function.invoke(event(&records), Duration::from_millis(900));
+    assert!(path.ends_with("/error"), "{path} {error}");
+    assert_eq!(error["errorType"], "DEADLINE");
+    let (_, reply) = function.invoke(event(&records), MINUTE);
+    assert_eq!(reply["tally"]["rows"], 1);
+}

@@ -1,0 +1,12 @@
+//! Whole functions: an event goes in, tables and the error table are compared with what must be there.
+#![allow(clippy::unwrap_used, clippy::panic, unreachable_pub)]
+
+mod crash;
+mod crashing;
+mod events;
+mod faults;
+mod isolation;
+mod lake;
+mod lambda;
+mod races;
+mod schemas;

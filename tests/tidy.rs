@@ -1,0 +1,119 @@
+//! The rules of the tree that a compiler does not check.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use cargo_metadata::MetadataCommand;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
+}
+
+/// Which of our crates a crate may depend on (DESIGN: dependencies point one way).
+fn allowed() -> BTreeMap<&'static str, Vec<&'static str>> {
+    BTreeMap::from([
+        ("sluice-model", vec![]),
+        ("sluice-codec", vec!["sluice-model"]),
+        ("sluice-pipeline", vec!["sluice-model", "sluice-codec"]),
+        ("sluice-table", vec!["sluice-model"]),
+        ("sluice-catalog", vec!["sluice-model", "sluice-table"]),
+        ("sluice-deadletter", vec!["sluice-model", "sluice-table"]),
+        ("sluice-runtime", vec!["sluice-model", "sluice-codec", "sluice-pipeline"]),
+    ])
+}
+
+/// Foreign crates that may stand only in some of ours.
+const CONFINED: [(&str, &[&str]); 5] = [
+    ("iceberg", &["sluice-table", "sluice-catalog", "sluice-testkit", "sluice-local"]),
+    ("sqlx", &["sluice-catalog"]),
+    ("lambda_runtime", &["sluice-ingest"]),
+    ("tokio", &["sluice-ingest", "sluice-local", "sluice-tests", "sluice-table", "sluice-catalog"]),
+    ("clap", &["sluice-local"]),
+];
+
+#[test]
+fn dependencies_point_one_way() {
+    let metadata = MetadataCommand::new().no_deps().exec().unwrap();
+    let rules = allowed();
+    for package in &metadata.packages {
+        let name = package.name.as_str();
+        let normal = package.dependencies.iter().filter(|dependency| dependency.kind == cargo_metadata::DependencyKind::Normal);
+        for dependency in normal.clone().filter(|dependency| dependency.name.starts_with("sluice-")) {
+            if let Some(allowed) = rules.get(name) {
+                assert!(allowed.contains(&dependency.name.as_str()), "{name} must not depend on {}", dependency.name);
+            }
+            assert_ne!(dependency.name, "sluice-testkit", "{name}: testkit is for tests");
+        }
+        for (foreign, places) in CONFINED {
+            let uses = normal.clone().any(|dependency| dependency.name == foreign);
+            assert!(!uses || places.contains(&name), "{name} must not depend on {foreign}");
+        }
+    }
+}
+
+fn rust_files(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() && !path.ends_with("target") {
+            rust_files(&path, found);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            found.push(path);
+        }
+    }
+}
+
+/// The lines of a file before its unit tests.
+fn product_lines(text: &str) -> usize {
+    text.lines().take_while(|line| !line.starts_with("#[cfg(test)]")).count()
+}
+
+#[test]
+fn files_have_one_subject_and_the_lambda_is_thin() {
+    let mut files = Vec::new();
+    for folder in ["shared", "functions"] {
+        rust_files(&root().join(folder), &mut files);
+    }
+    let shown = |path: &Path| path.strip_prefix(root()).unwrap().display().to_string();
+    for path in &files {
+        let text = std::fs::read_to_string(path).unwrap();
+        let is_test =
+            path.components().any(|part| part.as_os_str() == "tests") || path.ends_with("tests.rs") || path.ends_with("properties.rs");
+        assert!(is_test || product_lines(&text) < 600, "{} has {} lines", shown(path), product_lines(&text));
+        assert!(text.starts_with("//!"), "{} does not say what it owns", shown(path));
+    }
+    let main = std::fs::read_to_string(root().join("functions/ingest/src/main.rs")).unwrap();
+    assert!(main.lines().count() <= 40);
+}
+
+#[test]
+fn the_environment_and_the_clock_are_read_in_one_place() {
+    let mut files = Vec::new();
+    for folder in ["shared", "functions"] {
+        rust_files(&root().join(folder), &mut files);
+    }
+    let environment = Path::new("shared/runtime/src/environment.rs");
+    for path in files.iter().filter(|path| !path.ends_with(environment) && !path.components().any(|part| part.as_os_str() == "tests")) {
+        let text = std::fs::read_to_string(path).unwrap();
+        for forbidden in ["std::env::var", "SystemTime::now", "Instant::now", "Uuid::new_v4", "Uuid::now_v7"] {
+            assert!(!text.contains(forbidden), "{} uses {forbidden}", path.display());
+        }
+    }
+}
+
+#[test]
+fn every_reason_code_and_every_setting_is_documented() {
+    let codes = std::fs::read_to_string(root().join("docs/reason-codes.md")).unwrap();
+    let source = std::fs::read_to_string(root().join("shared/model/src/reason.rs")).unwrap();
+    let listed = source.lines().filter_map(|line| line.trim().strip_prefix("Self::")?.split_once("=> \"")?.1.strip_suffix("\","));
+    for code in listed.filter(|code| code.chars().all(|c| c.is_ascii_uppercase() || c == '_' || c.is_ascii_digit())) {
+        assert!(codes.contains(&format!("`{code}`")), "docs/reason-codes.md lacks {code}");
+    }
+    let reference = std::fs::read_to_string(root().join("docs/configuration.md")).unwrap();
+    let settings = std::fs::read_to_string(root().join("shared/pipeline/src/settings.rs")).unwrap();
+    let keys =
+        settings.split("section.read(\"").chain(settings.split("section.parse(\"")).chain(settings.split("section.parse_list(\"")).skip(1);
+    for key in keys.filter_map(|rest| rest.split_once('"')).map(|(key, _)| key).filter(|key| !key.contains(char::is_whitespace)) {
+        assert!(reference.contains(&format!("`{key}`")), "docs/configuration.md lacks {key}");
+    }
+}
