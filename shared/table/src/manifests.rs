@@ -52,6 +52,29 @@ pub(crate) struct LiveEntry {
     pub(crate) file: DataFile,
 }
 
+/// A version and, once somebody has asked for them, the manifests of its current snapshot: they are read once for all who want them.
+#[derive(Debug, Clone)]
+pub(crate) struct Base {
+    pub(crate) version: TableVersion,
+    manifests: Option<Vec<ManifestFile>>,
+}
+
+impl Base {
+    pub(crate) const fn new(version: TableVersion) -> Self {
+        Self { version, manifests: None }
+    }
+
+    /// The manifests of the current snapshot; none when there is no snapshot.
+    pub(crate) async fn manifests(&mut self) -> Result<&[ManifestFile], TableError> {
+        let manifests = match (self.manifests.take(), self.version.metadata.current_snapshot()) {
+            (Some(manifests), _) => manifests,
+            (None, Some(snapshot)) => manifests_of(&self.version, snapshot).await?,
+            (None, None) => Vec::new(),
+        };
+        Ok(self.manifests.insert(manifests))
+    }
+}
+
 /// Refuses tables of format version 1: they know neither deletes nor sequence numbers.
 pub(crate) fn check_format(metadata: &TableMetadata) -> Result<(), TableError> {
     match metadata.format_version() {
@@ -69,14 +92,6 @@ pub(crate) async fn manifests_of(version: &TableVersion, snapshot: &Snapshot) ->
     let bytes = version.file_io.new_input(path).map_err(wrong())?.read().await.map_err(wrong())?;
     let list = ManifestList::parse_with_version(&bytes, version.metadata.format_version()).map_err(wrong())?;
     Ok(list.consume_entries().into_iter().collect())
-}
-
-/// The manifests of the current snapshot; none when there is no snapshot.
-pub(crate) async fn current_manifests(version: &TableVersion) -> Result<Vec<ManifestFile>, TableError> {
-    match version.metadata.current_snapshot() {
-        Some(snapshot) => manifests_of(version, snapshot).await,
-        None => Ok(Vec::new()),
-    }
 }
 
 /// The snapshot with that id, or the current one.

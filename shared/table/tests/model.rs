@@ -68,7 +68,7 @@ impl World {
         let catalog = FaultyCatalog::new(catalog, Arc::clone(&plan));
         let by = [&[][..], &["bucket(3, id)"], &["region"], &["region", "bucket(2, id)"]][(seed % 4) as usize];
         let mut creation = tables::creation(by);
-        creation.format_version = if seed % 3 == 0 { 3 } else { 2 };
+        creation.format_version = if seed.is_multiple_of(3) { 3 } else { 2 };
         Self { ops: tables::create(&catalog, "t", &creation).await, plan, services }
     }
 
@@ -115,7 +115,7 @@ async fn run(seed: u64) {
         if world.services.ids.next_u128() % 2 == 0 {
             old = world.ops.refresh().await.unwrap();
         }
-        if offset == 7 && seed % 5 == 0 {
+        if offset == 7 && seed.is_multiple_of(5) {
             world.change_spec(4 + seed as u32 % 3).await;
         }
         world.plan_faults();
