@@ -4,6 +4,8 @@ use iceberg::spec::{DataContentType, DataFile, FormatVersion, ManifestFile, Mani
 
 use crate::{TableError, TableVersion};
 
+const ENCRYPTION: &str = "encryption.key-id";
+
 /// What a file holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum FileContent {
@@ -75,8 +77,12 @@ impl Base {
     }
 }
 
-/// Refuses tables of format version 1: they know neither deletes nor sequence numbers.
+/// Refuses tables of format version 1, which know neither deletes nor sequence numbers, and encrypted ones, whose files must not be written in
+/// clear.
 pub(crate) fn check_format(metadata: &TableMetadata) -> Result<(), TableError> {
+    if metadata.properties().contains_key(ENCRYPTION) {
+        return Err(TableError::Unsupported(format!("writing encrypted tables ({ENCRYPTION} is set)")));
+    }
     match metadata.format_version() {
         FormatVersion::V1 => {
             Err(TableError::Unsupported("tables of format version 1; set the table's `format-version` to 2 to upgrade it".to_owned()))

@@ -14,7 +14,7 @@ use crate::manifests::Base;
 use crate::metrics::{Metrics, MetricsLimit};
 use crate::parquet_file::{EncodedFile, Encoder};
 use crate::partition::{PartitionRows, Partitioning};
-use crate::reader::project_batch;
+use crate::reader::{project_batch, require_known};
 use crate::scope::DeleteScope;
 use crate::{DeltaBase, PreparedDelta, RowDelta, TableError, TableVersion, Truncate};
 
@@ -165,6 +165,7 @@ fn data_folder(metadata: &TableMetadata) -> String {
 }
 
 async fn write_files(job: &Job, rows: &RecordBatch, options: &WriteOptions<'_>) -> Result<Vec<SpecFile>, TableError> {
+    require_known(rows.schema_ref().fields(), job.arrow().fields())?;
     let rows = project_batch(rows, job.arrow())?;
     let partitions = job.partitioning.split(&rows)?;
     let writes = partitions.iter().map(|partition| write_partition(job, partition, options));

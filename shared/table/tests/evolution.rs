@@ -135,6 +135,14 @@ async fn another_schema_makes_a_delta_stale() {
 }
 
 #[tokio::test]
+async fn a_column_that_the_table_lacks_is_fatal_and_not_left_out() {
+    let table = Fixture::of(&TableCreation::of(old_schema())).await;
+    let version = table.now().await;
+    let delta = RowDelta { rows: Some(new_rows(&[1])), ..RowDelta::on(&version) };
+    assert_eq!(prepare(&version, delta, &table.services.write_options()).await.unwrap_err().class(), Class::Fatal);
+}
+
+#[tokio::test]
 async fn an_illegal_evolution_is_fatal_before_anything_is_written() {
     let table = Fixture::of(&TableCreation::of(old_schema())).await;
     let version = table.now().await;
