@@ -29,6 +29,9 @@ pub struct RecordTimestamp {
     pub kind: TimestampType,
 }
 
+/// A header's name and bytes; the value may be null.
+pub type Header<'a> = (Cow<'a, str>, Option<Vec<u8>>);
+
 /// One Kafka record, its bytes borrowed from the batch.
 #[derive(Debug, Clone)]
 pub struct SourceRecord<'a> {
@@ -42,8 +45,8 @@ pub struct SourceRecord<'a> {
     pub key: Option<&'a [u8]>,
     /// The value's bytes; `None` for a tombstone.
     pub value: Option<&'a [u8]>,
-    /// Header names and bytes, in order; a header's value may be null.
-    pub headers: Vec<(Cow<'a, str>, Option<Vec<u8>>)>,
+    /// The headers, in order.
+    pub headers: Vec<Header<'a>>,
     /// `schemaId` of the event-source mapping's `valueSchemaMetadata`, where it was given.
     pub value_schema_id: Option<Cow<'a, str>>,
     /// `schemaId` of the event-source mapping's `keySchemaMetadata`, where it was given.

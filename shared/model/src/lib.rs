@@ -6,6 +6,7 @@
 
 pub mod class;
 pub mod clock;
+pub mod config;
 pub mod coordinate;
 pub mod declared;
 pub mod event;
@@ -21,7 +22,7 @@ pub use clock::{Clock, Deadline, IdSource};
 pub use coordinate::{Coordinate, Interval, PartitionKey, TopicPartition};
 pub use declared::{DeclaredField, DeclaredType, TimeUnit};
 pub use event::{
-    ChangeEvent, ControlEvent, ControlKind, DecimalText, DecodedEvent, EventTime, Image, IntegerDates, Operation, RecordTimestamp,
+    ChangeEvent, ControlEvent, ControlKind, DecimalText, DecodedEvent, EventTime, Header, Image, IntegerDates, Operation, RecordTimestamp,
     RouteFields, SchemaChange, SourceRecord, TimestampType, UnchangedMarker, ValueHints,
 };
 pub use ledger::{Claims, Coverage, LedgerEntry, LedgerError, OffsetLedger};

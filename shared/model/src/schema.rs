@@ -18,6 +18,12 @@ impl TableName {
         sound.then(|| Self(text.to_owned()))
     }
 
+    /// The table `table` in the namespace `namespace`, both not empty.
+    #[must_use]
+    pub fn of(namespace: &str, table: &str) -> Self {
+        Self(format!("{namespace}.{table}"))
+    }
+
     /// The full name.
     #[must_use]
     pub fn as_str(&self) -> &str {

@@ -6,6 +6,7 @@
 //! Why not a library: see docs/adr/0003-own-json-tape.md.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 /// What kind of value a node is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -351,7 +352,7 @@ impl Parser<'_> {
         }
         open.push(self.tokens.len());
         let kind = if byte == b'{' { NodeKind::Object } else { NodeKind::Array };
-        self.push(kind, self.at, self.at, false);
+        self.push(kind, self.at..self.at);
         self.at += 1;
         Ok(if byte == b'{' { Expect::KeyOrEnd } else { Expect::ValueOrEnd })
     }
@@ -366,9 +367,9 @@ impl Parser<'_> {
         Expect::CommaOrEnd
     }
 
-    fn push(&mut self, kind: NodeKind, start: usize, end: usize, escaped: bool) {
+    fn push(&mut self, kind: NodeKind, span: Range<usize>) {
         let next = self.tokens.len() + 1;
-        self.tokens.push(Token { start: start as u32, end: end as u32, next: next as u32, kind, escaped });
+        self.tokens.push(Token { start: span.start as u32, end: span.end as u32, next: next as u32, kind, escaped: false });
     }
 
     fn scalar(&mut self, byte: u8) -> Result<(), ParseError> {
@@ -386,7 +387,7 @@ impl Parser<'_> {
         if !self.bytes[self.at..].starts_with(word.as_bytes()) {
             return Err(self.malformed("expected a value"));
         }
-        self.push(kind, self.at, self.at + word.len(), false);
+        self.push(kind, self.at..self.at + word.len());
         self.at += word.len();
         Ok(())
     }
@@ -417,7 +418,7 @@ impl Parser<'_> {
             self.at += usize::from(matches!(self.bytes.get(self.at), Some(b'+' | b'-')));
             self.digits()?;
         }
-        self.push(NodeKind::Number, start, self.at, false);
+        self.push(NodeKind::Number, start..self.at);
         Ok(())
     }
 
@@ -448,7 +449,10 @@ impl Parser<'_> {
             escaped = true;
             self.escape()?;
         }
-        self.push(NodeKind::String, start, self.at, escaped);
+        self.push(NodeKind::String, start..self.at);
+        if let Some(token) = self.tokens.last_mut() {
+            token.escaped = escaped;
+        }
         self.at += 1;
         Ok(())
     }

@@ -40,7 +40,7 @@ impl TableCreation {
     /// [`TableError::Invalid`] when a partition or sort field names an unknown column or its transform does not fit the type.
     pub fn metadata(&self, location: &str, id: u128, now_ms: i64) -> Result<TableMetadata, TableError> {
         let schema = crate::schema::to_iceberg(&self.schema)?;
-        let spec = self.spec(&schema)?;
+        let spec = partition_spec(&self.partition_by, &schema)?;
         let order = self.order(&schema)?;
         let properties: HashMap<String, String> = self.properties.clone().into_iter().collect();
         let location = location.to_owned();
@@ -58,18 +58,6 @@ impl TableCreation {
         }
     }
 
-    fn spec(&self, schema: &Schema) -> Result<UnboundPartitionSpec, TableError> {
-        let mut builder = UnboundPartitionSpec::builder();
-        for field in &self.partition_by {
-            let (id, transform) = bind(field, schema)?;
-            if let Some(Ok(kind)) = schema.field_by_id(id).map(|column| transform.result_type(&column.field_type)) {
-                check_kept(&kind, &field.to_string())?;
-            }
-            builder = builder.add_partition_field(id, partition_name(field), transform).map_err(|error| invalid(&error))?;
-        }
-        Ok(builder.build())
-    }
-
     fn order(&self, schema: &Schema) -> Result<SortOrder, TableError> {
         let mut builder = SortOrder::builder();
         for field in &self.sort_by {
@@ -82,6 +70,19 @@ impl TableCreation {
         }
         builder.build(schema).map_err(|error| invalid(&error))
     }
+}
+
+/// The partition spec of these fields on a schema.
+pub(crate) fn partition_spec(fields: &[TransformedColumn], schema: &Schema) -> Result<UnboundPartitionSpec, TableError> {
+    let mut builder = UnboundPartitionSpec::builder();
+    for field in fields {
+        let (id, transform) = bind(field, schema)?;
+        if let Some(Ok(kind)) = schema.field_by_id(id).map(|column| transform.result_type(&column.field_type)) {
+            check_kept(&kind, &field.to_string())?;
+        }
+        builder = builder.add_partition_field(id, partition_name(field), transform).map_err(|error| invalid(&error))?;
+    }
+    Ok(builder.build())
 }
 
 fn invalid(error: &iceberg::Error) -> TableError {

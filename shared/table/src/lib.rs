@@ -9,6 +9,7 @@
 //! iceberg-rust gives the metadata types and the Avro files. Snapshots, Parquet files, their metrics, and reading are done here,
 //! because its writer's bounds and its scan give wrong results in cases that change streams meet every day.
 
+mod alter;
 pub mod arrow;
 pub mod commit;
 pub mod creation;
@@ -31,6 +32,7 @@ mod sorting;
 mod stage;
 pub mod transform;
 
+pub use alter::set_partitioning;
 pub use commit::{CommitContext, DeltaOutcome, RetryPolicy, Sleep, StaleReason, commit_delta};
 pub use creation::TableCreation;
 pub use delta::{BaseUse, DeltaBase, PreparedDelta, RowDelta, Truncate};

@@ -1,0 +1,36 @@
+# make demo | test | check | bench | corpus | foreign
+CARGO ?= cargo
+PYTHON ?= python3
+VENV := target/venv
+
+.PHONY: demo test check fmt bench corpus foreign tools
+
+## The sample events of several systems become Iceberg tables in .demo/
+demo:
+	$(CARGO) run --quiet --package sluice-local -- demo
+
+## All tests: Rust, the conformance corpus, and a foreign reader of what was written
+test: tests-rust corpus foreign
+
+.PHONY: tests-rust
+tests-rust:
+	$(CARGO) test --workspace
+
+corpus:
+	$(CARGO) run --quiet --package sluice-local -- corpus tests/corpus
+
+## DuckDB reads the demo's tables and compares them row by row with what Sluice says they hold
+foreign:
+	tests/foreign/run.sh
+
+## Formatting, lints, dependencies
+check: fmt
+	$(CARGO) clippy --workspace --all-targets -- -D warnings
+	tests/deny.sh
+
+fmt:
+	$(CARGO) fmt --all --check
+
+## Speed of the main path, as ratios
+bench:
+	$(CARGO) bench --workspace

@@ -1,0 +1,175 @@
+//! From the records of an event to units: decoded and routed, each with its coordinate. Pure; nothing here has seen a table.
+
+use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
+
+use sluice_codec::document::DeclaredCache;
+use sluice_codec::{DecodedUnit, Format, RecordDocument, decode, read_document};
+use sluice_model::{
+    ChangeEvent, Claims, ControlKind, Coordinate, DecodedEvent, Interval, PartitionKey, ReasonCode, Rejection, SchemaChange, SourceRecord,
+    Stage, TableName, TopicPartition,
+};
+use sluice_runtime::{DoorBatch, Settings};
+
+/// What one unit of the batch is, before any table was asked.
+#[derive(Debug)]
+pub enum UnitKind<'d> {
+    /// A change for a table.
+    Change(TableName, Box<ChangeEvent<'d>>),
+    /// A change of the source's schema, for a table.
+    SchemaChange(TableName, Box<SchemaChange<'d>>),
+    /// No row.
+    Control,
+    /// The event holds this coordinate already.
+    Repeated,
+    /// Refused, and the table that it was for, where that is known.
+    Rejected(Rejection),
+}
+
+/// The bytes of a unit's record, for the error table.
+#[derive(Debug, Clone, Copy)]
+pub enum Raw<'d> {
+    /// A record that was read.
+    Record(&'d SourceRecord<'d>),
+    /// The JSON of one that was not.
+    Unreadable(&'d str),
+}
+
+/// One unit of the batch: a record, or one row of it.
+#[derive(Debug)]
+pub struct Unit<'d> {
+    /// The ledger entry that it belongs to.
+    pub key: PartitionKey,
+    /// Its place in the partition.
+    pub coordinate: Coordinate,
+    /// What it is.
+    pub kind: UnitKind<'d>,
+    /// Its record.
+    pub raw: Raw<'d>,
+    /// The record's value as a document, where it is one.
+    pub document: Option<&'d RecordDocument<'d>>,
+}
+
+/// A record's document, or why it has none.
+pub type Read<'d> = Result<(RecordDocument<'d>, &'d Format), Rejection>;
+
+/// Reads the values of all records by the first format that matches each.
+pub fn read_all<'d>(records: &'d [SourceRecord<'d>], settings: &'d Settings) -> Vec<Read<'d>> {
+    let mut cache = DeclaredCache::default();
+    let read = records.iter().map(|record| {
+        let format = settings.source.formats.iter().find(|format| format.matches(record)).ok_or_else(|| no_format(record))?;
+        Ok((read_document(record, settings.limits, &mut cache)?, format))
+    });
+    read.collect()
+}
+
+fn no_format(record: &SourceRecord<'_>) -> Rejection {
+    let detail = format!("no [[source.formats]] matches topic {} and the record's headers", record.topic_partition.topic);
+    Rejection::new(Stage::Decode, ReasonCode::RouteMissing, detail)
+}
+
+/// All units of the batch, sorted by topic, partition and coordinate.
+pub fn units<'d>(batch: &'d DoorBatch<'_>, records: &'d [SourceRecord<'d>], read: &'d [Read<'d>], settings: &Settings) -> Vec<Unit<'d>> {
+    let keys = Keys::new(settings);
+    let mut units = Vec::with_capacity(batch.received());
+    for (record, read) in records.iter().zip(read) {
+        let key = keys.of(&record.topic_partition);
+        match read {
+            Ok((document, format)) => {
+                let decoded = decode(document, format).into_iter();
+                units.extend(decoded.map(|unit| routed(unit, document, &key, settings)));
+            }
+            Err(rejection) => units.push(Unit {
+                key,
+                coordinate: Coordinate::record(record.offset),
+                kind: UnitKind::Rejected(rejection.clone()),
+                raw: Raw::Record(record),
+                document: None,
+            }),
+        }
+    }
+    units.extend(batch.unreadable.iter().map(|unreadable| Unit {
+        key: keys.of(&unreadable.topic_partition),
+        coordinate: Coordinate::record(unreadable.offset),
+        kind: UnitKind::Rejected(unreadable.rejection.clone()),
+        raw: Raw::Unreadable(unreadable.raw),
+        document: None,
+    }));
+    units.sort_by(|a, b| (&a.key, a.coordinate).cmp(&(&b.key, b.coordinate)));
+    mark_repeated(&mut units);
+    units
+}
+
+struct Keys {
+    source: Arc<str>,
+    epoch: u32,
+}
+
+impl Keys {
+    fn new(settings: &Settings) -> Self {
+        Self { source: Arc::clone(&settings.source.id), epoch: settings.source.epoch }
+    }
+
+    fn of(&self, topic_partition: &TopicPartition) -> PartitionKey {
+        PartitionKey {
+            source: Arc::clone(&self.source),
+            epoch: self.epoch,
+            topic: Arc::clone(&topic_partition.topic),
+            partition: topic_partition.partition,
+        }
+    }
+}
+
+fn routed<'d>(unit: DecodedUnit<'d>, document: &'d RecordDocument<'d>, key: &PartitionKey, settings: &Settings) -> Unit<'d> {
+    let record = document.record;
+    let kind = match unit.event {
+        Err(rejection) => UnitKind::Rejected(rejection),
+        Ok(DecodedEvent::Change(event)) => match settings.route.table(record, &event.route) {
+            Ok(table) => UnitKind::Change(table, event),
+            Err(rejection) => UnitKind::Rejected(rejection),
+        },
+        Ok(DecodedEvent::Control(control)) => match control.kind {
+            ControlKind::SchemaChange(change) => match settings.route.table(record, &change.route) {
+                Ok(table) => UnitKind::SchemaChange(table, change),
+                // A schema change of a table that is not routed here concerns nobody.
+                Err(_) => UnitKind::Control,
+            },
+            ControlKind::Heartbeat | ControlKind::Transaction | ControlKind::Message | ControlKind::Tombstone => UnitKind::Control,
+        },
+    };
+    Unit { key: key.clone(), coordinate: unit.coordinate, kind, raw: Raw::Record(record), document: Some(document) }
+}
+
+/// A coordinate that stands twice in one event is applied once.
+fn mark_repeated(units: &mut [Unit<'_>]) {
+    let mut seen = HashSet::with_capacity(units.len());
+    for unit in units {
+        if !seen.insert((unit.key.clone(), unit.coordinate)) {
+            unit.kind = UnitKind::Repeated;
+        }
+    }
+}
+
+/// What a data table may claim once the batch's dead letters are safe: every offset of the batch, whatever became of it. Records without
+/// a coordinate of their own stand in partition −1 and belong to the error table alone.
+#[must_use]
+pub fn batch_claims(units: &[Unit<'_>]) -> Claims {
+    let mut claims = Claims::default();
+    for unit in units.iter().filter(|unit| unit.key.partition >= 0) {
+        claims.add(&unit.key, Interval::of_record(unit.coordinate.offset));
+    }
+    claims
+}
+
+/// The units that each table has to look at, by table.
+#[must_use]
+pub fn by_table(units: &[Unit<'_>]) -> BTreeMap<TableName, Vec<usize>> {
+    let mut tables: BTreeMap<TableName, Vec<usize>> = BTreeMap::new();
+    for (index, unit) in units.iter().enumerate() {
+        match &unit.kind {
+            UnitKind::Change(table, _) | UnitKind::SchemaChange(table, _) => tables.entry(table.clone()).or_default().push(index),
+            UnitKind::Control | UnitKind::Repeated | UnitKind::Rejected(_) => {}
+        }
+    }
+    tables
+}

@@ -1,0 +1,381 @@
+//! One table's units against one version of the table: which are decided already, which are refused, and what the rest does to the table.
+
+use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
+
+use sluice_deadletter::ErrorTable;
+use sluice_model::{ChangeEvent, Coverage, DeclaredType, OffsetLedger, ReasonCode, Rejection, Stage, TableName, TableSchema};
+use sluice_pipeline::settings::{OnDuplicateField, OnMissingTable, OnSchemaChange, OnUnavailable, TableSettings};
+use sluice_pipeline::{
+    ColumnError, Converted, Outcome, SchemaChange as SchemaVerdict, TableContext, Truncate as FoldTruncate, convert, fold,
+};
+use sluice_table::{BaseUse, RowDelta, TableCreation, TableError, TableOperations, TableVersion, Truncate, ledger, lookup, schema};
+
+use crate::Ingest;
+use crate::batch::{Batch, Decision};
+use crate::receive::UnitKind;
+use crate::reply::SchemaReport;
+
+/// What resolving one table came to.
+#[derive(Default)]
+pub struct Resolved {
+    /// Units that are decided without a commit.
+    pub decided: Vec<(usize, Decision)>,
+    /// Units that are refused: they are decided when the error table has them.
+    pub refused: Vec<(usize, Rejection)>,
+    /// What is to be committed, if anything.
+    pub work: Option<Work>,
+}
+
+/// A delta that is ready to be written and committed.
+pub struct Work {
+    /// The table.
+    pub operations: Arc<dyn TableOperations>,
+    /// The version it was resolved against.
+    pub version: TableVersion,
+    /// What it does to the table.
+    pub delta: RowDelta,
+    /// The units that are decided when it is committed.
+    pub outcomes: Vec<(usize, Decision)>,
+    /// What happens to the schema.
+    pub schema: SchemaReport,
+}
+
+/// A table in trouble.
+pub struct Trouble {
+    /// What happened.
+    pub error: TableError,
+    /// What the settings say about its records when the trouble is fatal.
+    pub on_unavailable: OnUnavailable,
+}
+
+/// A table is created at most once on the way, so two looks are enough; the third is for one that is dropped in between.
+const MAX_LOOKS: usize = 3;
+
+/// Resolves the units of a table against its current version.
+///
+/// # Errors
+/// [`Trouble`] when the table cannot be read or created.
+pub async fn resolve(ingest: &Ingest, batch: &Batch<'_>, table: &TableName, errors: &ErrorTable) -> Result<Resolved, Trouble> {
+    let units = batch.tables.get(table).map_or(&[][..], Vec::as_slice);
+    let from_file = ingest.settings.table(table, &BTreeMap::new());
+    let on_unavailable = from_file.as_ref().map_or(OnUnavailable::DeadLetter, |settings| settings.on_unavailable);
+    let trouble = |error| Trouble { error, on_unavailable };
+    let mut created = SchemaReport::Unchanged;
+    for _ in 0..MAX_LOOKS {
+        let Some(operations) = ingest.catalog.load(table).await.map_err(trouble)? else {
+            match missing(ingest, batch, (table, units), errors).await.map_err(trouble)? {
+                Missing::Refused(resolved) => return Ok(resolved),
+                Missing::Created => created = SchemaReport::Created,
+            }
+            continue;
+        };
+        let version = operations.refresh().await.map_err(trouble)?;
+        let mut resolver = match Resolver::new(ingest, batch, (table, units), version) {
+            Ok(resolver) => resolver,
+            Err(Refusal::All(rejection)) => return Ok(refuse_all(units, &rejection)),
+            Err(Refusal::Trouble(error)) => return Err(trouble(error)),
+        };
+        return resolver.run(operations, errors, created).await.map_err(trouble);
+    }
+    Err(trouble(TableError::Missing(table.clone())))
+}
+
+/// All units refused for one reason.
+#[must_use]
+pub fn refuse_all(units: &[usize], rejection: &Rejection) -> Resolved {
+    Resolved { refused: units.iter().map(|unit| (*unit, rejection.clone())).collect(), ..Resolved::default() }
+}
+
+enum Missing {
+    Refused(Resolved),
+    Created,
+}
+
+/// A table that the catalog does not have: its records are refused, or it is made from those that fit together.
+async fn missing(
+    ingest: &Ingest,
+    batch: &Batch<'_>,
+    (table, units): (&TableName, &[usize]),
+    errors: &ErrorTable,
+) -> Result<Missing, TableError> {
+    let settings = match ingest.settings.table(table, &BTreeMap::new()) {
+        Ok(settings) => settings,
+        Err(problems) => return Ok(Missing::Refused(refuse_all(units, &unavailable(&problems)))),
+    };
+    let (changes, mut resolved) = changes(batch, units, &settings);
+    match settings.on_missing_table {
+        OnMissingTable::DeadLetter => {
+            let detail = format!("the catalog has no table `{table}` and on_missing_table is \"dead-letter\"");
+            let rejection = Rejection::new(Stage::Table, ReasonCode::TableUnknown, detail);
+            resolved.refused.extend(changes.iter().map(|(unit, _)| (*unit, rejection.clone())));
+            return Ok(Missing::Refused(resolved));
+        }
+        OnMissingTable::Create => {}
+    }
+    let open: Vec<(usize, &ChangeEvent<'_>)> = changes.into_iter().filter(|(unit, _)| !is_dead_letter(batch, *unit, errors)).collect();
+    let context = TableContext { schema: None, settings: &settings, case: ingest.settings.route.case(), ddl_columns: &[] };
+    let events: Vec<&ChangeEvent<'_>> = open.iter().map(|(_, event)| *event).collect();
+    let converted = convert(&events, &context).map_err(column)?;
+    if converted.is_empty() {
+        let refused = converted.rejections.iter().map(|(event, rejection)| (open[*event].0, rejection.clone()));
+        resolved.refused.extend(refused);
+        resolved.decided.extend(replayed_dead_letters(batch, units, errors));
+        return Ok(Missing::Refused(resolved));
+    }
+    ingest.catalog.create(table, &creation(converted.schema, &settings)).await?;
+    Ok(Missing::Created)
+}
+
+fn creation(schema: TableSchema, settings: &TableSettings) -> TableCreation {
+    TableCreation {
+        partition_by: settings.partition_by.clone(),
+        sort_by: settings.sort_by.clone(),
+        properties: settings.properties.clone(),
+        ..TableCreation::of(schema)
+    }
+}
+
+fn is_dead_letter(batch: &Batch<'_>, unit: usize, errors: &ErrorTable) -> bool {
+    batch.units.get(unit).is_some_and(|unit| errors.coverage(&unit.key, unit.coordinate) == Coverage::Decided)
+}
+
+fn replayed_dead_letters(batch: &Batch<'_>, units: &[usize], errors: &ErrorTable) -> Vec<(usize, Decision)> {
+    units.iter().filter(|unit| is_dead_letter(batch, **unit, errors)).map(|unit| (*unit, Decision::Replayed)).collect()
+}
+
+/// The change events of some units; schema changes count as control, and a field that stands twice is a refusal unless the settings say
+/// otherwise.
+fn changes<'b, 'd>(batch: &'b Batch<'d>, units: &[usize], settings: &TableSettings) -> (Vec<(usize, &'b ChangeEvent<'d>)>, Resolved) {
+    let mut resolved = Resolved::default();
+    let mut changes = Vec::with_capacity(units.len());
+    for index in units {
+        let Some(unit) = batch.units.get(*index) else { continue };
+        match &unit.kind {
+            UnitKind::Change(_, event) => match duplicate(unit, settings) {
+                Some(rejection) => resolved.refused.push((*index, rejection)),
+                None => changes.push((*index, event.as_ref())),
+            },
+            UnitKind::SchemaChange(..) => resolved.decided.push((*index, Decision::Control)),
+            UnitKind::Control | UnitKind::Repeated | UnitKind::Rejected(_) => {}
+        }
+    }
+    (changes, resolved)
+}
+
+fn duplicate(unit: &crate::receive::Unit<'_>, settings: &TableSettings) -> Option<Rejection> {
+    match settings.on_duplicate_field {
+        OnDuplicateField::Last => None,
+        OnDuplicateField::DeadLetter => {
+            let field = unit.document?.duplicate_field()?;
+            let detail = format!("the field {} stands twice in one object", Rejection::quote(&field));
+            Some(Rejection::of_field(Stage::Decode, ReasonCode::DuplicateField, field, detail))
+        }
+    }
+}
+
+fn unavailable(problems: &[sluice_model::config::ConfigProblem]) -> Rejection {
+    let listed: Vec<String> = problems.iter().map(ToString::to_string).collect();
+    Rejection::new(Stage::Table, ReasonCode::TableUnavailable, format!("the table's settings are wrong: {}", listed.join("; ")))
+}
+
+/// Why a table's units are not looked at one by one.
+enum Refusal {
+    All(Rejection),
+    Trouble(TableError),
+}
+
+/// One table at one version.
+struct Resolver<'r, 'd> {
+    ingest: &'r Ingest,
+    batch: &'r Batch<'d>,
+    units: &'r [usize],
+    version: TableVersion,
+    settings: TableSettings,
+    schema: TableSchema,
+    ledger: OffsetLedger,
+}
+
+impl<'r, 'd> Resolver<'r, 'd> {
+    fn new(
+        ingest: &'r Ingest,
+        batch: &'r Batch<'d>,
+        (table, units): (&TableName, &'r [usize]),
+        version: TableVersion,
+    ) -> Result<Self, Refusal> {
+        let metadata = &version.metadata;
+        let properties: BTreeMap<String, String> =
+            metadata.properties().iter().map(|(name, value)| (name.clone(), value.clone())).collect();
+        let settings = ingest.settings.table(table, &properties).map_err(|problems| Refusal::All(unavailable(&problems)))?;
+        let uuid = metadata.uuid().to_string();
+        if let Some(expected) = settings.uuid.as_ref().filter(|expected| !expected.eq_ignore_ascii_case(&uuid)) {
+            let detail = format!("`{table}` has the uuid {uuid}, the settings expect {expected}: another table stands under its name");
+            return Err(Refusal::All(Rejection::new(Stage::Table, ReasonCode::TableReplaced, detail)));
+        }
+        let schema = schema::to_model(metadata).map_err(Refusal::Trouble)?;
+        let ledger = ledger::read(metadata).map_err(Refusal::Trouble)?;
+        Ok(Self { ingest, batch, units, version, settings, schema, ledger })
+    }
+
+    async fn run(
+        &mut self,
+        operations: Arc<dyn TableOperations>,
+        errors: &ErrorTable,
+        created: SchemaReport,
+    ) -> Result<Resolved, TableError> {
+        let (changes, mut resolved) = changes(self.batch, self.units, &self.settings);
+        let ddl = self.schema_changes(errors, &mut resolved);
+        let (kept, converted) = self.convert(changes, &ddl.columns, (errors, &mut resolved))?;
+        let evolved = match converted.change {
+            SchemaVerdict::Unchanged => None,
+            SchemaVerdict::Evolved | SchemaVerdict::Create => Some(converted.schema.clone()),
+        };
+        let (base_use, stored) = self.stored_rows(&converted).await?;
+        let folded = fold(&converted, stored.as_ref()).map_err(column)?;
+        let mut outcomes = ddl.units;
+        for (event, outcome) in folded.outcomes {
+            let unit = kept[event];
+            match outcome {
+                Outcome::Row => outcomes.push((unit, Decision::Row)),
+                Outcome::Delete => outcomes.push((unit, Decision::Delete)),
+                Outcome::Control => outcomes.push((unit, Decision::Control)),
+                Outcome::Stale => outcomes.push((unit, Decision::Stale)),
+                Outcome::Rejected(rejection) => resolved.refused.push((unit, rejection)),
+            }
+        }
+        if outcomes.is_empty() {
+            return Ok(resolved);
+        }
+        let delta = RowDelta {
+            base_use,
+            rows: Some(folded.rows).filter(|rows| rows.num_rows() > 0),
+            delete_keys: folded.delete_keys,
+            truncate: match folded.truncate {
+                FoldTruncate::No => Truncate::Keep,
+                FoldTruncate::First => Truncate::All,
+            },
+            claims: self.batch.claims.clone(),
+            applies: outcomes.iter().filter_map(|(unit, _)| self.batch.units.get(*unit)).map(|u| (u.key.clone(), u.coordinate)).collect(),
+            evolved: evolved.clone(),
+            ..RowDelta::on(&self.version)
+        };
+        let schema = match (created, evolved) {
+            (SchemaReport::Created, _) => SchemaReport::Created,
+            (SchemaReport::Unchanged | SchemaReport::Evolved, Some(_)) => SchemaReport::Evolved,
+            (SchemaReport::Unchanged | SchemaReport::Evolved, None) => SchemaReport::Unchanged,
+        };
+        resolved.work = Some(Work { operations, version: self.version.clone(), delta, outcomes, schema });
+        Ok(resolved)
+    }
+
+    /// Converts the events, drops those that were decided before, and converts anew when a dropped one could have left a trace in the
+    /// schema. Returns the units of the events that were converted.
+    fn convert(
+        &self,
+        changes: Vec<(usize, &ChangeEvent<'d>)>,
+        ddl_columns: &[(String, DeclaredType)],
+        (errors, resolved): (&ErrorTable, &mut Resolved),
+    ) -> Result<(Vec<usize>, Converted), TableError> {
+        let context =
+            TableContext { schema: Some(&self.schema), settings: &self.settings, case: self.ingest.settings.route.case(), ddl_columns };
+        let events: Vec<&ChangeEvent<'_>> = changes.iter().map(|(_, event)| *event).collect();
+        let mut converted = convert(&events, &context).map_err(column)?;
+        let dropped = self.settle(&changes, &converted, (errors, resolved));
+        if dropped.is_empty() || converted.change == SchemaVerdict::Unchanged {
+            converted.retain(|event| !dropped.contains(&event));
+            return Ok((changes.into_iter().map(|(unit, _)| unit).collect(), converted));
+        }
+        let refused: HashSet<usize> = converted.rejections.iter().map(|(event, _)| *event).collect();
+        let survivors = changes.into_iter().enumerate().filter(|(event, _)| !dropped.contains(event) && !refused.contains(event));
+        let survivors: Vec<(usize, &ChangeEvent<'_>)> = survivors.map(|(_, change)| change).collect();
+        let events: Vec<&ChangeEvent<'_>> = survivors.iter().map(|(_, event)| *event).collect();
+        let converted = convert(&events, &context).map_err(column)?;
+        resolved.refused.extend(converted.rejections.iter().map(|(event, rejection)| (survivors[*event].0, rejection.clone())));
+        Ok((survivors.into_iter().map(|(unit, _)| unit).collect(), converted))
+    }
+
+    /// Decides what the ledgers decide: what a record became was computed afresh, only now is the ledger of its destination asked.
+    /// Returns the accepted events that are not applied.
+    fn settle(
+        &self,
+        changes: &[(usize, &ChangeEvent<'d>)],
+        converted: &Converted,
+        (errors, resolved): (&ErrorTable, &mut Resolved),
+    ) -> HashSet<usize> {
+        resolved.refused.extend(converted.rejections.iter().map(|(event, rejection)| (changes[*event].0, rejection.clone())));
+        let mut dropped = HashSet::new();
+        for event in converted.accepted() {
+            let unit = changes[event].0;
+            match self.coverage(unit, errors) {
+                Coverage::New => continue,
+                Coverage::Decided => resolved.decided.push((unit, Decision::Replayed)),
+                Coverage::BelowFloor => resolved.refused.push((unit, below_ledger())),
+            }
+            dropped.insert(event);
+        }
+        dropped
+    }
+
+    /// A dead letter is decided for its data table too: redrive is the way back.
+    fn coverage(&self, unit: usize, errors: &ErrorTable) -> Coverage {
+        let Some(unit) = self.batch.units.get(unit) else { return Coverage::New };
+        match errors.coverage(&unit.key, unit.coordinate) {
+            Coverage::Decided => Coverage::Decided,
+            Coverage::New | Coverage::BelowFloor => self.ledger.coverage(&unit.key, unit.coordinate),
+        }
+    }
+
+    /// The columns that schema change events add here, and the units of those events.
+    fn schema_changes(&self, errors: &ErrorTable, resolved: &mut Resolved) -> SchemaChanges {
+        let mut found = SchemaChanges::default();
+        match self.settings.on_schema_change {
+            OnSchemaChange::Record => return found,
+            OnSchemaChange::Apply => {}
+        }
+        for index in self.units {
+            let Some(UnitKind::SchemaChange(_, change)) = self.batch.units.get(*index).map(|unit| &unit.kind) else { continue };
+            let decision = match self.coverage(*index, errors) {
+                Coverage::New => None,
+                Coverage::Decided | Coverage::BelowFloor => Some(Decision::Replayed),
+            };
+            resolved.decided.retain(|(unit, _)| unit != index);
+            match decision {
+                Some(decision) => resolved.decided.push((*index, decision)),
+                None => {
+                    let known = change.columns.iter().filter_map(|(name, kind)| Some((name.to_string(), kind.clone()?)));
+                    found.columns.extend(known);
+                    found.units.push((*index, Decision::Control));
+                }
+            }
+        }
+        found
+    }
+
+    /// The stored rows of the keys that need them; a delta made from them holds on this snapshot only.
+    async fn stored_rows(&self, converted: &Converted) -> Result<(BaseUse, Option<arrow_array::RecordBatch>), TableError> {
+        match converted.lookup_keys().map_err(column)? {
+            None => Ok((BaseUse::Rebasable, None)),
+            Some(keys) => {
+                let target = sluice_pipeline::arrow_schema(&converted.schema);
+                let stored = lookup(&self.version, &target, &converted.key_ids(), &keys).await?;
+                Ok((BaseUse::PinnedToSnapshot, Some(stored)))
+            }
+        }
+    }
+}
+
+/// Arrow refused a column, which no input should bring about.
+fn column(error: ColumnError) -> TableError {
+    TableError::Invalid(error.to_string())
+}
+
+#[derive(Default)]
+struct SchemaChanges {
+    columns: Vec<(String, DeclaredType)>,
+    units: Vec<(usize, Decision)>,
+}
+
+fn below_ledger() -> Rejection {
+    let detail = "the offset lies below the ledger's floor, where a gap was closed: whether it was applied can no longer be told";
+    Rejection::new(Stage::Ledger, ReasonCode::OffsetBelowLedger, detail)
+}

@@ -1,0 +1,271 @@
+//! Resolve, dead letters, commit: round by round until every unit is decided.
+//!
+//! Dead letters first. A data table claims every offset of the batch, so when it is committed the refused records must be safe already. A
+//! table whose version moved under its delta is resolved again in the next round, against the version that is there; what is refused only
+//! then goes to the error table before that table is tried again.
+
+use std::collections::BTreeMap;
+
+use futures::StreamExt as _;
+use sluice_deadletter::{DeadLetter, ErrorTable, LetterFate};
+use sluice_model::{Class, Deadline, ReasonCode, Rejection, Stage, TableName};
+use sluice_pipeline::settings::OnUnavailable;
+use sluice_table::{DeltaOutcome, TableError, commit_delta, prepare};
+
+use crate::batch::{Batch, Decision, Decisions};
+use crate::error::TableFailure;
+use crate::receive::UnitKind;
+use crate::reply::{Reply, SchemaReport, TableReport};
+use crate::resolve::{Resolved, Trouble, Work, refuse_all, resolve};
+use crate::{Ingest, IngestError, letters};
+
+/// Rounds of one invocation. A round is repeated when another writer was faster; each repetition also rests inside the commit loop.
+const MAX_ROUNDS: usize = 32;
+/// Tables that are loaded, written and committed at once.
+const MAX_TABLES_AT_ONCE: usize = 16;
+
+/// What is known of a table so far.
+enum Progress {
+    Pending,
+    /// Its units are refused in the next round.
+    Refused(Rejection),
+    Done(Committed),
+    Failed(TableFailure),
+}
+
+/// What a committed table reports.
+#[derive(Clone, Copy)]
+struct Committed {
+    snapshot_id: Option<i64>,
+    added_files: usize,
+    attempts: u32,
+    schema: SchemaReport,
+}
+
+impl Committed {
+    const NOTHING: Self = Self { snapshot_id: None, added_files: 0, attempts: 0, schema: SchemaReport::Unchanged };
+}
+
+/// Applies a batch.
+///
+/// # Errors
+/// [`IngestError`] when a table or the error table could not be written.
+pub async fn run(ingest: &Ingest, batch: &Batch<'_>, deadline: Deadline) -> Result<Reply, IngestError> {
+    let error_table = |source| IngestError::ErrorTable { table: ingest.settings.errors.table.clone(), source };
+    let errors = ErrorTable::open(ingest.catalog.as_ref(), &ingest.settings.errors.table).await.map_err(error_table)?;
+    let progress = batch.tables.keys().map(|table| (table.clone(), Progress::Pending)).collect();
+    let mut rounds = Rounds { ingest, batch, deadline, errors, decisions: Decisions::of(batch), progress };
+    let mut refused = rounds.refused_at_the_door();
+    for _ in 0..MAX_ROUNDS {
+        rounds.check_deadline()?;
+        let works = rounds.resolve_all(&mut refused).await;
+        rounds.write_letters(std::mem::take(&mut refused)).await?;
+        rounds.commit_all(works).await;
+        if !rounds.progress.values().any(|progress| matches!(progress, Progress::Pending | Progress::Refused(_))) {
+            return rounds.finish();
+        }
+    }
+    rounds.give_up();
+    rounds.finish()
+}
+
+struct Rounds<'r, 'd> {
+    ingest: &'r Ingest,
+    batch: &'r Batch<'d>,
+    deadline: Deadline,
+    errors: ErrorTable,
+    decisions: Decisions,
+    progress: BTreeMap<TableName, Progress>,
+}
+
+impl Rounds<'_, '_> {
+    fn check_deadline(&self) -> Result<(), IngestError> {
+        if self.deadline.has_passed(self.ingest.clock.now_ms()) {
+            return Err(IngestError::Deadline { open: self.decisions.tally().unbalanced() });
+        }
+        Ok(())
+    }
+
+    /// The units that no table has to look at: they are refused before the first round.
+    fn refused_at_the_door(&self) -> Vec<(usize, Rejection)> {
+        let refused = self.batch.units.iter().enumerate().filter_map(|(index, unit)| match &unit.kind {
+            UnitKind::Rejected(rejection) => Some((index, rejection.clone())),
+            UnitKind::Change(..) | UnitKind::SchemaChange(..) | UnitKind::Control | UnitKind::Repeated => None,
+        });
+        refused.collect()
+    }
+
+    /// Resolves every table that is not done. What is refused is added to `refused`.
+    async fn resolve_all(&mut self, refused: &mut Vec<(usize, Rejection)>) -> Vec<(TableName, Work)> {
+        let mut pending = Vec::new();
+        for (table, progress) in &mut self.progress {
+            match progress {
+                Progress::Pending => pending.push(table.clone()),
+                Progress::Refused(rejection) => {
+                    let units = self.batch.tables.get(table).map_or(&[][..], Vec::as_slice);
+                    refused.extend(refuse_all(units, rejection).refused);
+                    *progress = Progress::Done(Committed::NOTHING);
+                }
+                Progress::Done(_) | Progress::Failed(_) => {}
+            }
+        }
+        let (ingest, batch, errors) = (self.ingest, self.batch, &self.errors);
+        let resolving = pending.into_iter().map(|table| async move {
+            let resolved = resolve(ingest, batch, &table, errors).await;
+            (table, resolved)
+        });
+        let resolved: Vec<_> = futures::stream::iter(resolving).buffered(MAX_TABLES_AT_ONCE).collect().await;
+        let mut works = Vec::new();
+        for (table, resolved) in resolved {
+            match resolved {
+                Ok(resolved) => works.extend(self.take(&table, resolved, refused).map(|work| (table, work))),
+                Err(trouble) => self.refuse_or_fail(&table, trouble, refused),
+            }
+        }
+        works
+    }
+
+    /// Notes what a table's resolution decided; gives back what is left to commit.
+    fn take(&mut self, table: &TableName, resolved: Resolved, refused: &mut Vec<(usize, Rejection)>) -> Option<Work> {
+        for (unit, decision) in resolved.decided {
+            self.decisions.set(unit, decision);
+        }
+        refused.extend(resolved.refused);
+        if resolved.work.is_none() {
+            self.progress.insert(table.clone(), Progress::Done(Committed::NOTHING));
+        }
+        resolved.work
+    }
+
+    /// A table in trouble before anything was written: fatal trouble refuses its records at once, other trouble fails it.
+    fn refuse_or_fail(&mut self, table: &TableName, trouble: Trouble, refused: &mut Vec<(usize, Rejection)>) {
+        let progress = after_trouble(table, trouble);
+        match progress {
+            Progress::Refused(rejection) => {
+                let units = self.batch.tables.get(table).map_or(&[][..], Vec::as_slice);
+                refused.extend(refuse_all(units, &rejection).refused);
+                self.progress.insert(table.clone(), Progress::Done(Committed::NOTHING));
+            }
+            Progress::Pending | Progress::Done(_) | Progress::Failed(_) => {
+                self.progress.insert(table.clone(), progress);
+            }
+        }
+    }
+
+    /// Writes the refused units to the error topic, then to the error table.
+    async fn write_letters(&mut self, refused: Vec<(usize, Rejection)>) -> Result<(), IngestError> {
+        let max_raw_bytes = self.ingest.settings.errors.max_raw_bytes;
+        let mut refused: Vec<(usize, Rejection)> =
+            refused.into_iter().filter(|(unit, _)| *self.decisions.get(*unit) == Decision::Open).collect();
+        refused.sort_by_key(|(unit, _)| *unit);
+        let written: Vec<(usize, DeadLetter)> = refused
+            .into_iter()
+            .filter_map(|(unit, rejection)| Some((unit, letters::letter(self.batch, unit, rejection, max_raw_bytes)?)))
+            .collect();
+        if written.is_empty() {
+            return Ok(());
+        }
+        let letters: Vec<DeadLetter> = written.iter().map(|(_, letter)| letter.clone()).collect();
+        self.ingest.topic.publish(&letters).await?;
+        let tools = (&self.ingest.write_options(), &self.ingest.commit_context(self.deadline));
+        let fates = self.errors.write(self.ingest.catalog.as_ref(), &letters, tools).await;
+        let fates = fates.map_err(|source| IngestError::ErrorTable { table: self.ingest.settings.errors.table.clone(), source })?;
+        for ((unit, letter), fate) in written.into_iter().zip(fates) {
+            let decision = match fate {
+                LetterFate::Written => Decision::DeadLetter(letter.rejection),
+                LetterFate::Replayed => Decision::Replayed,
+            };
+            self.decisions.set(unit, decision);
+        }
+        Ok(())
+    }
+
+    /// Writes and commits the deltas of this round.
+    async fn commit_all(&mut self, works: Vec<(TableName, Work)>) {
+        let (ingest, deadline) = (self.ingest, self.deadline);
+        let committing = works.into_iter().map(|(table, work)| async move {
+            let outcomes = work.outcomes.clone();
+            let schema = work.schema;
+            let result = commit(ingest, work, deadline).await;
+            (table, outcomes, schema, result)
+        });
+        let results: Vec<_> = futures::stream::iter(committing).buffered(MAX_TABLES_AT_ONCE).collect().await;
+        for (table, outcomes, schema, result) in results {
+            let progress = match result {
+                Ok(DeltaOutcome::Committed { snapshot_id, data_files, delete_files, attempts, .. }) => {
+                    outcomes.into_iter().for_each(|(unit, decision)| self.decisions.set(unit, decision));
+                    Progress::Done(Committed { snapshot_id: Some(snapshot_id), added_files: data_files + delete_files, attempts, schema })
+                }
+                Ok(DeltaOutcome::AlreadyCommitted { .. }) => {
+                    outcomes.into_iter().for_each(|(unit, _)| self.decisions.set(unit, Decision::Replayed));
+                    Progress::Done(Committed::NOTHING)
+                }
+                Ok(DeltaOutcome::Stale { .. }) => Progress::Pending,
+                Err(error) => after_trouble(&table, Trouble { on_unavailable: self.on_unavailable(&table), error }),
+            };
+            self.progress.insert(table, progress);
+        }
+    }
+
+    fn on_unavailable(&self, table: &TableName) -> OnUnavailable {
+        let settings = self.ingest.settings.table(table, &BTreeMap::new());
+        settings.map_or(OnUnavailable::DeadLetter, |settings| settings.on_unavailable)
+    }
+
+    fn give_up(&mut self) {
+        for (table, progress) in &mut self.progress {
+            if matches!(progress, Progress::Pending | Progress::Refused(_)) {
+                let message = format!("other writers were faster in {MAX_ROUNDS} rounds");
+                *progress = Progress::Failed(TableFailure { table: table.clone(), class: Class::Conflict, message });
+            }
+        }
+    }
+
+    fn finish(self) -> Result<Reply, IngestError> {
+        let tally = self.decisions.tally();
+        let mut failures = Vec::new();
+        let mut tables = Vec::new();
+        for (table, progress) in self.progress {
+            let committed = match progress {
+                Progress::Done(committed) => committed,
+                Progress::Failed(failure) => {
+                    failures.push(failure);
+                    continue;
+                }
+                Progress::Pending | Progress::Refused(_) => Committed::NOTHING,
+            };
+            let units = self.batch.tables.get(&table).map_or(&[][..], Vec::as_slice);
+            let tally = Decisions::tally_of(units.iter().map(|unit| self.decisions.get(*unit)));
+            let Committed { snapshot_id, added_files, attempts, schema } = committed;
+            tables.push(TableReport { table, tally, snapshot_id, added_files, attempts, schema });
+        }
+        if failures.is_empty() {
+            Ok(Reply { unbalanced: tally.unbalanced(), tally, tables })
+        } else {
+            Err(IngestError::Tables { failures, tally: Box::new(tally) })
+        }
+    }
+}
+
+async fn commit(ingest: &Ingest, work: Work, deadline: Deadline) -> Result<DeltaOutcome, TableError> {
+    let prepared = prepare(&work.version, work.delta, &ingest.write_options()).await?;
+    commit_delta(work.operations.as_ref(), prepared, &ingest.commit_context(deadline)).await
+}
+
+/// Fatal trouble refuses the table's records, unless the settings say that it blocks; any other trouble fails the invocation.
+fn after_trouble(table: &TableName, trouble: Trouble) -> Progress {
+    let class = trouble.error.class();
+    let message = trouble.error.to_string();
+    match (class, trouble.on_unavailable) {
+        (Class::Fatal, OnUnavailable::DeadLetter) => {
+            let code = match trouble.error {
+                TableError::Replaced { .. } => ReasonCode::TableReplaced,
+                _ => ReasonCode::TableUnavailable,
+            };
+            Progress::Refused(Rejection::new(Stage::Table, code, message))
+        }
+        (Class::Fatal, OnUnavailable::Block) | (Class::Conflict | Class::Transient | Class::Unknown, _) => {
+            Progress::Failed(TableFailure { table: table.clone(), class, message })
+        }
+    }
+}

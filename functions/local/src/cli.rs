@@ -1,0 +1,142 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use sluice_model::TableName;
+
+/// One Kafka batch becomes one commit per Iceberg table.
+#[derive(Debug, Parser)]
+#[command(name = "sluice", version, about, arg_required_else_help = true)]
+pub(crate) struct Cli {
+    /// The configuration file.
+    #[arg(long, short, global = true, default_value = "sluice.toml", env = "SLUICE_CONFIG")]
+    pub config: PathBuf,
+    /// Print JSON instead of text.
+    #[arg(long, global = true)]
+    pub json: bool,
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Apply sample events of several systems to a fresh embedded lake, and show the tables.
+    Demo(DemoArgs),
+    /// Write a commented sluice.toml to start from.
+    Init(InitArgs),
+    /// Check the configuration and the tables that it names; all problems together.
+    Validate,
+    /// Run a function here with the events in files.
+    Invoke(InvokeArgs),
+    /// Look at tables.
+    #[command(subcommand)]
+    Table(TableCommand),
+    /// Look at the records that were refused.
+    #[command(subcommand)]
+    Errors(ErrorsCommand),
+    /// Run conformance cases.
+    Corpus(CorpusArgs),
+}
+
+/// Arguments of `demo`.
+#[derive(Debug, Args)]
+pub(crate) struct DemoArgs {
+    /// Where the lake goes; a folder that is there already is emptied of an earlier demo first.
+    #[arg(long, default_value = ".demo")]
+    pub dir: PathBuf,
+}
+
+/// Arguments of `init`.
+#[derive(Debug, Args)]
+pub(crate) struct InitArgs {
+    /// Where to write it.
+    #[arg(default_value = "sluice.toml")]
+    pub path: PathBuf,
+}
+
+/// The functions that can be invoked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Function {
+    /// Applies a Kafka batch.
+    Ingest,
+}
+
+/// Arguments of `invoke`.
+#[derive(Debug, Args)]
+pub(crate) struct InvokeArgs {
+    /// The function.
+    pub function: Function,
+    /// Event files, one invocation each, in order.
+    #[arg(long = "event", required = true, num_args = 1..)]
+    pub events: Vec<PathBuf>,
+}
+
+fn table_name(text: &str) -> Result<TableName, String> {
+    TableName::parse(text).ok_or_else(|| format!("`{text}` is no table name: expected namespace.table"))
+}
+
+/// What to see of tables.
+#[derive(Debug, Subcommand)]
+pub(crate) enum TableCommand {
+    /// All tables of the catalog.
+    List,
+    /// A table's columns, partitioning, size and ledger.
+    Show {
+        /// namespace.table
+        #[arg(value_parser = table_name)]
+        name: TableName,
+    },
+    /// A table's rows.
+    Rows {
+        /// namespace.table
+        #[arg(value_parser = table_name)]
+        name: TableName,
+        /// The most rows that are shown; 0 shows all.
+        #[arg(long, default_value_t = 100)]
+        limit: usize,
+    },
+    /// A table's snapshots, newest first.
+    History {
+        /// namespace.table
+        #[arg(value_parser = table_name)]
+        name: TableName,
+    },
+}
+
+/// What to see of refused records.
+#[derive(Debug, Subcommand)]
+pub(crate) enum ErrorsCommand {
+    /// The refused records, newest first.
+    List {
+        /// Only this reason code.
+        #[arg(long)]
+        code: Option<String>,
+        /// Only records for this table.
+        #[arg(long)]
+        table: Option<String>,
+        /// The most records that are shown; 0 shows all.
+        #[arg(long, default_value_t = 100)]
+        limit: usize,
+    },
+    /// One refused record with its bytes.
+    Show {
+        /// Its coordinate: topic:partition:offset or topic:partition:offset:row
+        coordinate: String,
+    },
+}
+
+/// Arguments of `corpus`.
+#[derive(Debug, Args)]
+pub(crate) struct CorpusArgs {
+    /// The folder with the cases.
+    pub dir: PathBuf,
+    /// Only cases whose id or name contains this.
+    #[arg(long)]
+    pub only: Option<String>,
+    /// Keep each case's lake in a folder of its id below this one, for other readers.
+    #[arg(long)]
+    pub keep: Option<PathBuf>,
+}

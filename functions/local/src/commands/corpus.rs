@@ -1,0 +1,66 @@
+//! `sluice corpus`: conformance cases, each in a fresh embedded lake.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde_json::json;
+
+use crate::cli::CorpusArgs;
+use crate::corpus::case::Case;
+use crate::corpus::{Outcome, Verdict, run_case};
+use crate::failure::Failure;
+use crate::output::Output;
+
+/// Runs all cases of a folder.
+///
+/// # Errors
+/// Exit code 4 when a case fails, 3 when there is none.
+pub(crate) async fn run(args: &CorpusArgs, output: &Output) -> Result<(), Failure> {
+    // Catalog locations must be absolute, wherever the folder is named from.
+    let keep = args.keep.as_ref().map(|keep| std::path::absolute(keep).unwrap_or_else(|_| keep.clone()));
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for path in files(&args.dir)? {
+        let (id, verdict) = match read(&path) {
+            Ok(case) if args.only.as_ref().is_some_and(|only| !format!("{} {}", case.id, case.name).contains(only.as_str())) => continue,
+            Ok(case) => (case.id.clone(), run_case(&case, keep.as_deref()).await),
+            Err(reason) => (path.display().to_string(), Verdict { outcome: Outcome::Fail, reason }),
+        };
+        *counts.entry(verdict.outcome.as_str()).or_default() += 1;
+        print(&id, &verdict, output);
+    }
+    let count = |outcome: Outcome| counts.get(outcome.as_str()).copied().unwrap_or_default();
+    let (passed, failed, unsupported) = (count(Outcome::Pass), count(Outcome::Fail), count(Outcome::Unsupported));
+    if passed + failed + unsupported == 0 {
+        return Err(Failure::not_found(
+            format!("no cases in {}", args.dir.display()),
+            "a case is a .json file with id, batches and expect",
+        ));
+    }
+    output.heading(&format!("{passed} passed, {failed} failed, {unsupported} unsupported"));
+    if failed == 0 { Ok(()) } else { Err(Failure::check(format!("{failed} case(s) failed"))) }
+}
+
+fn files(dir: &Path) -> Result<Vec<PathBuf>, Failure> {
+    let unreadable = |error: std::io::Error| Failure::not_found(format!("{}: {error}", dir.display()), "name the folder with the cases");
+    let entries = std::fs::read_dir(dir).map_err(unreadable)?.collect::<Result<Vec<_>, _>>().map_err(unreadable)?;
+    let mut files: Vec<PathBuf> = entries
+        .into_iter()
+        .map(|entry| entry.path())
+        .filter(|path| path.extension().is_some_and(|extension| extension == "json"))
+        .collect();
+    files.sort_unstable();
+    Ok(files)
+}
+
+fn read(path: &Path) -> Result<Case, String> {
+    let text = std::fs::read_to_string(path).map_err(|error| error.to_string())?;
+    serde_json::from_str(&text).map_err(|error| format!("not a case: {error}"))
+}
+
+fn print(id: &str, verdict: &Verdict, output: &Output) {
+    output.result(&json!({"id": id, "outcome": verdict.outcome.as_str(), "reason": verdict.reason}), |output| match verdict.outcome {
+        Outcome::Pass => output.good(&format!("pass         {id}")),
+        Outcome::Fail => output.bad(&format!("fail         {id}  {}", verdict.reason)),
+        Outcome::Unsupported => output.faint(&format!("unsupported  {id}  {}", verdict.reason)),
+    });
+}

@@ -1,0 +1,13 @@
+//! Where refused records go.
+//!
+//! A dead letter goes to the error topic first (at least once), then to the error table (exactly once, by the table's own ledger). Only
+//! when both have it may a data table claim the batch: the other order loses a refused record when the function dies in between.
+
+pub mod columns;
+pub mod letter;
+pub mod table;
+pub mod topic;
+
+pub use letter::{DeadLetter, RawBytes, Repetition};
+pub use table::{ErrorTable, LetterFate};
+pub use topic::{ErrorTopic, NoTopic, TopicError};

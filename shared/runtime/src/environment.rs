@@ -1,0 +1,41 @@
+//! The real clock and real ids.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use sluice_model::{Clock, IdSource};
+
+/// The system's clock.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SystemClock;
+
+impl Clock for SystemClock {
+    fn now_ms(&self) -> i64 {
+        // A clock before 1970 reads as 1970: every use compares or adds.
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+    }
+}
+
+/// Random ids of UUID version 4 quality.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct RandomIds;
+
+impl IdSource for RandomIds {
+    fn next_u128(&self) -> u128 {
+        uuid::Uuid::new_v4().as_u128()
+    }
+}
+
+/// `SLUICE_CONFIG`: where the configuration is; `sluice.toml` in the working folder when it is not set.
+#[must_use]
+pub fn config_path() -> String {
+    std::env::var("SLUICE_CONFIG").unwrap_or_else(|_| "sluice.toml".to_owned())
+}
+
+/// Structured logs on the standard error stream, one JSON object a line; `SLUICE_LOG` filters them (default: `info`).
+pub fn init_logs() {
+    let filter = tracing_subscriber::EnvFilter::try_from_env("SLUICE_LOG").unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info"));
+    let subscriber = tracing_subscriber::fmt().json().with_env_filter(filter).with_writer(std::io::stderr).without_time();
+    // A second call, as in tests, keeps the first subscriber.
+    let _ = subscriber.try_init();
+}

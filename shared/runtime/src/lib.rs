@@ -1,0 +1,13 @@
+//! The edge of Sluice: what Lambda hands in, what the operator configured, what time it is.
+//!
+//! [`door`] reads the event of a Kafka event-source mapping record by record; [`settings`] reads `sluice.toml` and tells all its problems
+//! together; [`environment`] is the only place that reads the real clock and makes real ids.
+
+pub mod door;
+pub mod environment;
+pub mod record;
+pub mod settings;
+
+pub use door::{DoorBatch, EventError, UnreadableRecord, open_event};
+pub use environment::{RandomIds, SystemClock};
+pub use settings::{CommitSettings, ConfigError, ErrorSettings, OnTopicFailure, Settings, SourceSettings};

@@ -1,0 +1,22 @@
+#!/usr/bin/env bash
+# A reader that shares no code with Sluice reads what it wrote: the demo's lake and the lake of every corpus case.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+python=${PYTHON:-python3}
+if ! command -v "$python" >/dev/null; then
+  if [ "${CI:-}" = true ]; then echo "the foreign reader needs Python 3" >&2; exit 1; fi
+  echo "SKIPPED the foreign reader: it needs Python 3, and there is none"
+  exit 0
+fi
+venv=target/foreign/venv
+if [ ! -x "$venv/bin/python" ]; then
+  "$python" -m venv "$venv"
+fi
+"$venv/bin/python" -c 'import duckdb, duckdb_extension_iceberg, duckdb_extension_avro, pytz' 2>/dev/null ||
+  "$venv/bin/pip" install --quiet --disable-pip-version-check -r tests/foreign/requirements.txt
+cargo build --quiet --package sluice-local
+lakes=target/foreign/lakes
+rm -rf "$lakes" && mkdir -p "$lakes"
+target/debug/sluice demo --dir "$lakes/demo" >/dev/null
+target/debug/sluice corpus tests/corpus --keep "$lakes" >/dev/null || true # its verdicts are `make corpus`' business
+"$venv/bin/python" tests/foreign/compare.py target/debug/sluice "$lakes"
