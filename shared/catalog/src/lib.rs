@@ -1,7 +1,7 @@
 //! Where tables are registered: adapters of [`sluice_table::Catalog`].
 //!
 //! [`MemoryCatalog`] is for tests and dry runs, [`SqlCatalog`] for SQLite and PostgreSQL. Both keep a pointer to a table's current metadata file and swap
-//! it in one step; what they share is in [`pointer`].
+//! it in one step; what they share is in [`PointerCatalog`](pointer::PointerCatalog).
 
 pub mod config;
 pub mod memory;

@@ -6,6 +6,7 @@ use sluice_model::{Clock, Deadline, IdSource, TableName};
 use uuid::Uuid;
 
 use crate::ledger::{DeltaCoverage, coverage, read};
+use crate::manifests::Base;
 use crate::snapshot_producer::SnapshotIdentity;
 use crate::stage::{Attempt, Staging};
 use crate::{BaseUse, CommitError, PreparedDelta, TableError, TableOperations, TableVersion};
@@ -110,10 +111,10 @@ pub async fn commit_delta(
     prepared: PreparedDelta,
     context: &CommitContext<'_>,
 ) -> Result<DeltaOutcome, TableError> {
-    let identity = new_identity(&prepared.version, context.ids)?;
-    let version = prepared.version.clone();
+    let identity = new_identity(&prepared.base.version, context.ids)?;
+    let base = prepared.base.clone();
     let mut loop_ = CommitLoop { ops, context, staging: Staging::new(prepared, identity), attempts: 0 };
-    loop_.run(version).await
+    loop_.run(base).await
 }
 
 /// Random ids meet by accident never, but the bound makes a broken source of ids an error and not a hang.
@@ -148,7 +149,7 @@ enum Step {
 }
 
 impl CommitLoop<'_> {
-    async fn run(&mut self, first: TableVersion) -> Result<DeltaOutcome, TableError> {
+    async fn run(&mut self, first: Base) -> Result<DeltaOutcome, TableError> {
         let mut base = Some(first);
         let mut last = String::new();
         while self.attempts < self.context.policy.max_attempts.max(1) {
@@ -185,33 +186,36 @@ impl CommitLoop<'_> {
         self.context.sleep.sleep(part.min(left)).await;
     }
 
-    async fn attempt(&mut self, base: Option<TableVersion>) -> Result<Step, TableError> {
-        let base = match base {
+    async fn attempt(&mut self, base: Option<Base>) -> Result<Step, TableError> {
+        let mut base = match base {
             Some(base) => base,
             None => match self.ops.refresh().await {
-                Ok(version) => version,
+                Ok(version) => Base::new(version),
                 Err(error) if error.class().may_pass_later() => return Ok(Step::Again(error.to_string())),
                 Err(error) => return Err(error),
             },
         };
-        if let Some(outcome) = self.check(&base).await? {
-            return Ok(Step::Done(outcome));
+        match self.check(&mut base).await {
+            Ok(None) => self.try_on(&mut base).await,
+            Ok(Some(outcome)) => Ok(Step::Done(outcome)),
+            Err(error) if error.class().may_pass_later() => Ok(Step::Again(error.to_string())),
+            Err(error) => Err(error),
         }
-        self.try_on(&base).await
     }
 
     /// Whether the delta is in the base already, or does not fit it.
-    async fn check(&self, base: &TableVersion) -> Result<Option<DeltaOutcome>, TableError> {
-        self.check_same_table(base)?;
+    async fn check(&self, base: &mut Base) -> Result<Option<DeltaOutcome>, TableError> {
+        let version = base.version.clone();
+        self.check_same_table(&version)?;
         // A catalog may have told a conflict or a transient failure that was none.
-        if base.metadata.snapshot_by_id(self.staging.identity.snapshot_id).is_some() {
-            return Ok(Some(self.committed(base.clone())));
+        if version.metadata.snapshot_by_id(self.staging.identity.snapshot_id).is_some() {
+            return Ok(Some(self.committed(version)));
         }
         let delta = &self.staging.prepared.delta;
-        let stale = |reason| Ok(Some(DeltaOutcome::Stale { version: base.clone(), reason }));
-        match coverage(&read(&base.metadata)?, &delta.applies, &delta.claims) {
+        let stale = |reason| Ok(Some(DeltaOutcome::Stale { version: version.clone(), reason }));
+        match coverage(&read(&version.metadata)?, &delta.applies, &delta.claims) {
             DeltaCoverage::New => {}
-            DeltaCoverage::Decided => return Ok(Some(DeltaOutcome::AlreadyCommitted { version: base.clone() })),
+            DeltaCoverage::Decided => return Ok(Some(DeltaOutcome::AlreadyCommitted { version })),
             DeltaCoverage::Mixed => return stale(StaleReason::LedgerMoved),
         }
         match self.objection(base).await? {
@@ -228,13 +232,13 @@ impl CommitLoop<'_> {
         Err(TableError::Replaced { name: self.name(), expected: expected.to_string(), found: found.to_string() })
     }
 
-    async fn objection(&self, base: &TableVersion) -> Result<Option<StaleReason>, TableError> {
+    async fn objection(&self, base: &mut Base) -> Result<Option<StaleReason>, TableError> {
         let prepared = &self.staging.prepared;
-        let (made_on, metadata) = (&prepared.delta.base, &base.metadata);
+        let (made_on, metadata) = (&prepared.delta.base, base.version.metadata.clone());
         if metadata.current_schema_id() != made_on.schema_id {
             return Ok(Some(StaleReason::SchemaChanged));
         }
-        if prepared.schema.is_some() && !same_schemas(metadata, &prepared.version.metadata) {
+        if prepared.schema.is_some() && !same_schemas(&metadata, &prepared.base.version.metadata) {
             return Ok(Some(StaleReason::SchemaChanged));
         }
         if prepared.delta.base_use == BaseUse::PinnedToSnapshot && metadata.current_snapshot_id() != made_on.snapshot_id {
@@ -249,14 +253,14 @@ impl CommitLoop<'_> {
         }
     }
 
-    async fn try_on(&mut self, base: &TableVersion) -> Result<Step, TableError> {
+    async fn try_on(&mut self, base: &mut Base) -> Result<Step, TableError> {
         let attempt = Attempt { number: self.attempts, now_ms: self.context.clock.now_ms(), file_id: self.context.ids.next_u128() };
-        let change = match self.staging.stage(base, read(&base.metadata)?, attempt).await {
+        let change = match self.staging.stage(base, read(&base.version.metadata)?, attempt).await {
             Ok(change) => change,
             Err(error) if error.class().may_pass_later() => return Ok(Step::Again(error.to_string())),
             Err(error) => return Err(error),
         };
-        match self.ops.commit(base, &change).await {
+        match self.ops.commit(&base.version, &change).await {
             Ok(version) => Ok(Step::Done(self.committed(version))),
             Err(error @ (CommitError::Conflict | CommitError::Transient { .. })) => Ok(Step::Again(error.to_string())),
             Err(CommitError::Unknown { what, .. }) => self.look_up(what).await.map(Step::Done),

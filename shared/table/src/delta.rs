@@ -8,6 +8,7 @@ use sluice_model::{Claims, Coordinate, PartitionKey, TableSchema};
 use uuid::Uuid;
 
 use crate::TableVersion;
+use crate::manifests::Base;
 use crate::scope::DeleteScope;
 
 /// The version of a table that a delta was resolved against.
@@ -104,7 +105,7 @@ pub struct SpecFile {
 /// A delta whose files are stored. No snapshot names them yet.
 #[derive(Debug, Clone)]
 pub struct PreparedDelta {
-    pub(crate) version: TableVersion,
+    pub(crate) base: Base,
     pub(crate) delta: RowDelta,
     pub(crate) schema: Option<Schema>,
     pub(crate) data_spec_id: i32,

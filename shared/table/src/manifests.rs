@@ -4,6 +4,8 @@ use iceberg::spec::{DataContentType, DataFile, FormatVersion, ManifestFile, Mani
 
 use crate::{TableError, TableVersion};
 
+const ENCRYPTION: &str = "encryption.key-id";
+
 /// What a file holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum FileContent {
@@ -52,8 +54,35 @@ pub(crate) struct LiveEntry {
     pub(crate) file: DataFile,
 }
 
-/// Refuses tables of format version 1: they know neither deletes nor sequence numbers.
+/// A version and, once somebody has asked for them, the manifests of its current snapshot: they are read once for all who want them.
+#[derive(Debug, Clone)]
+pub(crate) struct Base {
+    pub(crate) version: TableVersion,
+    manifests: Option<Vec<ManifestFile>>,
+}
+
+impl Base {
+    pub(crate) const fn new(version: TableVersion) -> Self {
+        Self { version, manifests: None }
+    }
+
+    /// The manifests of the current snapshot; none when there is no snapshot.
+    pub(crate) async fn manifests(&mut self) -> Result<&[ManifestFile], TableError> {
+        let manifests = match (self.manifests.take(), self.version.metadata.current_snapshot()) {
+            (Some(manifests), _) => manifests,
+            (None, Some(snapshot)) => manifests_of(&self.version, snapshot).await?,
+            (None, None) => Vec::new(),
+        };
+        Ok(self.manifests.insert(manifests))
+    }
+}
+
+/// Refuses tables of format version 1, which know neither deletes nor sequence numbers, and encrypted ones, whose files must not be written in
+/// clear.
 pub(crate) fn check_format(metadata: &TableMetadata) -> Result<(), TableError> {
+    if metadata.properties().contains_key(ENCRYPTION) {
+        return Err(TableError::Unsupported(format!("writing encrypted tables ({ENCRYPTION} is set)")));
+    }
     match metadata.format_version() {
         FormatVersion::V1 => {
             Err(TableError::Unsupported("tables of format version 1; set the table's `format-version` to 2 to upgrade it".to_owned()))
@@ -69,14 +98,6 @@ pub(crate) async fn manifests_of(version: &TableVersion, snapshot: &Snapshot) ->
     let bytes = version.file_io.new_input(path).map_err(wrong())?.read().await.map_err(wrong())?;
     let list = ManifestList::parse_with_version(&bytes, version.metadata.format_version()).map_err(wrong())?;
     Ok(list.consume_entries().into_iter().collect())
-}
-
-/// The manifests of the current snapshot; none when there is no snapshot.
-pub(crate) async fn current_manifests(version: &TableVersion) -> Result<Vec<ManifestFile>, TableError> {
-    match version.metadata.current_snapshot() {
-        Some(snapshot) => manifests_of(version, snapshot).await,
-        None => Ok(Vec::new()),
-    }
 }
 
 /// The snapshot with that id, or the current one.

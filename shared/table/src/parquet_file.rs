@@ -19,6 +19,9 @@ use crate::arrow::arrow_schema_of;
 
 const CODEC: &str = "write.parquet.compression-codec";
 const LEVEL: &str = "write.parquet.compression-level";
+const ROW_GROUP: &str = "write.parquet.row-group-size-bytes";
+/// Iceberg's default, 128 MiB.
+const DEFAULT_ROW_GROUP: usize = 128 << 20;
 /// After so many rows it is looked whether the file has reached its size.
 const ROWS_A_STEP: usize = 16_384;
 
@@ -42,7 +45,11 @@ impl Encoder {
     pub(crate) fn new(schema: &Schema, properties: &HashMap<String, String>) -> Result<Self, TableError> {
         let arrow = arrow_schema_of(schema)?;
         let parquet = parquet_schema(&arrow, schema)?;
-        let properties = WriterProperties::builder().set_compression(compression(properties)?).build();
+        let group = properties.get(ROW_GROUP).and_then(|bytes| bytes.parse().ok()).filter(|bytes| *bytes > 0);
+        let properties = WriterProperties::builder()
+            .set_compression(compression(properties)?)
+            .set_max_row_group_bytes(Some(group.unwrap_or(DEFAULT_ROW_GROUP)))
+            .build();
         Ok(Self { arrow, parquet, properties })
     }
 

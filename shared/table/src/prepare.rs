@@ -10,10 +10,11 @@ use uuid::Uuid;
 
 use crate::arrow::required_field_id;
 use crate::delta::SpecFile;
+use crate::manifests::Base;
 use crate::metrics::{Metrics, MetricsLimit};
 use crate::parquet_file::{EncodedFile, Encoder};
 use crate::partition::{PartitionRows, Partitioning};
-use crate::reader::project_batch;
+use crate::reader::{project_batch, require_known};
 use crate::scope::DeleteScope;
 use crate::{DeltaBase, PreparedDelta, RowDelta, TableError, TableVersion, Truncate};
 
@@ -42,15 +43,16 @@ pub async fn prepare(version: &TableVersion, mut delta: RowDelta, options: &Writ
     if let Some(rows) = delta.rows.take().filter(|rows| rows.num_rows() > 0) {
         files = write_files(&Job::data(version, schema)?, &rows, options).await?;
     }
+    let mut base = Base::new(version.clone());
     let mut scope = None;
     if let Some(keys) = delta.delete_keys.take().filter(|keys| keys.num_rows() > 0 && delta.truncate == Truncate::Keep) {
         let ids = keys.schema_ref().fields().iter().map(|field| required_field_id(field)).collect::<Result<Vec<i32>, _>>()?;
-        let chosen = DeleteScope::choose(version, &ids).await?;
+        let chosen = DeleteScope::choose(&mut base, &ids).await?;
         files.extend(write_files(&Job::deletes(version, (schema, ids), chosen)?, &keys, options).await?);
         scope = Some(chosen);
     }
     let data_spec_id = metadata.default_partition_spec_id();
-    Ok(PreparedDelta { version: version.clone(), delta, schema: evolved, data_spec_id, scope, files })
+    Ok(PreparedDelta { base, delta, schema: evolved, data_spec_id, scope, files })
 }
 
 fn check_base(version: &TableVersion, delta: &RowDelta) -> Result<(), TableError> {
@@ -163,6 +165,7 @@ fn data_folder(metadata: &TableMetadata) -> String {
 }
 
 async fn write_files(job: &Job, rows: &RecordBatch, options: &WriteOptions<'_>) -> Result<Vec<SpecFile>, TableError> {
+    require_known(rows.schema_ref().fields(), job.arrow().fields())?;
     let rows = project_batch(rows, job.arrow())?;
     let partitions = job.partitioning.split(&rows)?;
     let writes = partitions.iter().map(|partition| write_partition(job, partition, options));

@@ -5,8 +5,8 @@
 
 use iceberg::spec::{ManifestContentType, PartitionSpecRef, TableMetadata, UnboundPartitionSpec};
 
-use crate::manifests::current_manifests;
-use crate::{StaleReason, TableError, TableVersion};
+use crate::manifests::Base;
+use crate::{StaleReason, TableError};
 
 /// The scope of a delta's delete files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,24 +30,24 @@ impl DeleteScope {
         }
     }
 
-    /// The scope for deletes by these key columns on that version.
-    pub(crate) async fn choose(version: &TableVersion, key_ids: &[i32]) -> Result<Self, TableError> {
-        let spec = version.metadata.default_partition_spec();
+    /// The scope for deletes by these key columns on that base.
+    pub(crate) async fn choose(base: &mut Base, key_ids: &[i32]) -> Result<Self, TableError> {
+        let spec = base.version.metadata.default_partition_spec().clone();
         if spec.is_unpartitioned() {
             return Ok(Self::Global { spec_id: spec.spec_id() });
         }
         let follows_from_key = spec.fields().iter().all(|field| key_ids.contains(&field.source_id));
-        if follows_from_key && one_spec_only(version, spec.spec_id()).await? {
+        if follows_from_key && one_spec_only(base, spec.spec_id()).await? {
             return Ok(Self::Partition { spec_id: spec.spec_id() });
         }
-        Ok(Self::Global { spec_id: unpartitioned(&with_unpartitioned(&version.metadata)?)? })
+        Ok(Self::Global { spec_id: unpartitioned(&with_unpartitioned(&base.version.metadata)?)? })
     }
 
-    /// Why files of this scope would not delete what they must on that version, if so.
-    pub(crate) async fn objection(self, version: &TableVersion) -> Result<Option<StaleReason>, TableError> {
+    /// Why files of this scope would not delete what they must on that base, if so.
+    pub(crate) async fn objection(self, base: &mut Base) -> Result<Option<StaleReason>, TableError> {
         let holds = match self {
-            Self::Partition { spec_id } => one_spec_only(version, spec_id).await?,
-            Self::Global { spec_id } => spec_or_next(&version.metadata, spec_id)?,
+            Self::Partition { spec_id } => one_spec_only(base, spec_id).await?,
+            Self::Global { spec_id } => spec_or_next(&base.version.metadata, spec_id)?,
         };
         Ok(if holds { None } else { Some(StaleReason::PartitionSpecChanged) })
     }
@@ -61,8 +61,8 @@ fn spec_or_next(metadata: &TableMetadata, spec_id: i32) -> Result<bool, TableErr
     }
 }
 
-async fn one_spec_only(version: &TableVersion, spec_id: i32) -> Result<bool, TableError> {
-    let manifests = current_manifests(version).await?;
+async fn one_spec_only(base: &mut Base, spec_id: i32) -> Result<bool, TableError> {
+    let manifests = base.manifests().await?;
     let live_data = manifests
         .iter()
         .filter(|manifest| manifest.content == ManifestContentType::Data && (manifest.has_added_files() || manifest.has_existing_files()));

@@ -10,7 +10,6 @@ use iceberg::spec::{
 use uuid::Uuid;
 
 use crate::delta::SpecFile;
-use crate::manifests::current_manifests;
 use crate::{TableError, TableVersion, Truncate};
 
 /// What one commit's snapshots have in common over all attempts, so that its manifests can be used again.
@@ -30,6 +29,8 @@ pub(crate) struct SnapshotContent<'a> {
     pub(crate) files: &'a [SpecFile],
     /// The manifests of `files`.
     pub(crate) manifests: &'a [ManifestFile],
+    /// The manifests of the snapshot before.
+    pub(crate) before: &'a [ManifestFile],
     pub(crate) truncate: Truncate,
     /// More entries of the summary.
     pub(crate) summary: HashMap<String, String>,
@@ -174,7 +175,7 @@ pub(crate) async fn produce(version: &TableVersion, content: SnapshotContent<'_>
     }
     let mut manifests: Vec<ManifestFile> = content.manifests.to_vec();
     match content.truncate {
-        Truncate::Keep => manifests.extend(carried(version).await?),
+        Truncate::Keep => manifests.extend(carried(content.before)),
         Truncate::All => manifests.extend(emptied(version, &content, &mut tally).await?),
     }
     let (manifest_list, rows) = write_list(version, &content, manifests).await?;
@@ -182,15 +183,14 @@ pub(crate) async fn produce(version: &TableVersion, content: SnapshotContent<'_>
 }
 
 /// Manifests whose files are all deleted have told so in the last snapshot, and are not carried further.
-async fn carried(version: &TableVersion) -> Result<Vec<ManifestFile>, TableError> {
-    let manifests = current_manifests(version).await?;
-    Ok(manifests.into_iter().filter(|manifest| manifest.has_added_files() || manifest.has_existing_files()).collect())
+fn carried(manifests: &[ManifestFile]) -> impl Iterator<Item = ManifestFile> {
+    manifests.iter().filter(|manifest| manifest.has_added_files() || manifest.has_existing_files()).cloned()
 }
 
 /// Every live manifest again, with its files deleted.
 async fn emptied(version: &TableVersion, content: &SnapshotContent<'_>, tally: &mut Tally) -> Result<Vec<ManifestFile>, TableError> {
     let mut emptied = Vec::new();
-    for (number, manifest) in carried(version).await?.into_iter().enumerate() {
+    for (number, manifest) in carried(content.before).enumerate() {
         let place = format!("{}/metadata/{}-{}-d{number}.avro", version.metadata.location(), content.identity.commit_id, content.attempt);
         emptied.extend(empty(version, &manifest, (&place, content.identity.snapshot_id, tally)).await?);
     }

@@ -8,6 +8,7 @@ use iceberg::spec::{MAIN_BRANCH, ManifestFile, Snapshot, TableMetadata, TableMet
 use sluice_model::OffsetLedger;
 
 use crate::ledger::{PropertyChange, property_change};
+use crate::manifests::Base;
 use crate::scope::DeleteScope;
 use crate::snapshot_producer::{SnapshotContent, SnapshotIdentity, next_timestamp, produce, write_manifests};
 use crate::{PreparedDelta, StagedChange, TableError, TableVersion, metadata_file};
@@ -40,17 +41,14 @@ impl Staging {
     }
 
     /// Builds the change on that base. `ledger` is the base's.
-    pub(crate) async fn stage(
-        &mut self,
-        base: &TableVersion,
-        mut ledger: OffsetLedger,
-        attempt: Attempt,
-    ) -> Result<StagedChange, TableError> {
+    pub(crate) async fn stage(&mut self, base: &mut Base, mut ledger: OffsetLedger, attempt: Attempt) -> Result<StagedChange, TableError> {
         self.gaps_closed = ledger.claim(&self.prepared.delta.claims);
+        let before = base.manifests().await?.to_vec();
+        let base = &base.version;
         let mut properties = property_change(&base.metadata, &ledger);
         properties.set.extend(self.prepared.delta.properties.clone());
         let altered = self.altered(base)?;
-        let snapshot = self.snapshot((base, &altered), &ledger, attempt).await?;
+        let snapshot = self.snapshot((base, &altered), (&ledger, &before), attempt).await?;
         let builder = base.metadata.as_ref().clone().into_builder(Some(base.metadata_location.clone()));
         let result = self.alter(builder).and_then(|builder| finish(builder, properties, snapshot))?.build().map_err(wrong())?;
         let metadata_location = metadata_file::next_location(Some(&base.metadata_location), &result.metadata, attempt.file_id);
@@ -78,7 +76,7 @@ impl Staging {
         if let Some(schema) = &self.prepared.schema {
             builder = builder.add_current_schema(schema.clone()).map_err(wrong())?;
         }
-        if self.adds_spec(&self.prepared.version.metadata) {
+        if self.adds_spec(&self.prepared.base.version.metadata) {
             builder = builder.add_partition_spec(UnboundPartitionSpec::builder().build()).map_err(wrong())?;
         }
         Ok(builder)
@@ -94,7 +92,7 @@ impl Staging {
     async fn snapshot(
         &mut self,
         (base, altered): (&TableVersion, &TableVersion),
-        ledger: &OffsetLedger,
+        (ledger, before): (&OffsetLedger, &[ManifestFile]),
         attempt: Attempt,
     ) -> Result<Snapshot, TableError> {
         let manifests = match self.manifests.take() {
@@ -111,6 +109,7 @@ impl Staging {
             timestamp_ms: next_timestamp(&base.metadata, attempt.now_ms),
             files: &self.prepared.files,
             manifests: &manifests,
+            before,
             truncate: self.prepared.delta.truncate,
             summary,
         };

@@ -104,6 +104,19 @@ async fn keys_are_found_in_files_of_an_older_type() {
 }
 
 #[tokio::test]
+async fn deletes_reach_partitions_of_before_a_promotion() {
+    for by in ["id", "bucket(4, id)", "truncate(2, id)"] {
+        let mut creation = TableCreation::of(old_schema());
+        creation.partition_by.push(sluice_model::TransformedColumn::parse(by).unwrap());
+        let table = Fixture::of(&creation).await;
+        let version = evolved(&table).await;
+        assert!(sluice_table::live_files(&version).await.unwrap().iter().all(|file| file.spec_id == 0), "not scoped to partitions");
+        let batches = scan(&version, None, &arrow_schema(&new_schema()).unwrap()).await.unwrap();
+        assert_eq!(batches.iter().map(RecordBatch::num_rows).sum::<usize>(), 4, "{by}");
+    }
+}
+
+#[tokio::test]
 async fn another_schema_makes_a_delta_stale() {
     let table = Fixture::of(&TableCreation::of(old_schema())).await;
     let version = table.now().await;
@@ -119,6 +132,14 @@ async fn another_schema_makes_a_delta_stale() {
     }
     let error = prepare(&table.now().await, on_old, &table.services.write_options()).await.unwrap_err();
     assert_eq!(error.class(), Class::Fatal);
+}
+
+#[tokio::test]
+async fn a_column_that_the_table_lacks_is_fatal_and_not_left_out() {
+    let table = Fixture::of(&TableCreation::of(old_schema())).await;
+    let version = table.now().await;
+    let delta = RowDelta { rows: Some(new_rows(&[1])), ..RowDelta::on(&version) };
+    assert_eq!(prepare(&version, delta, &table.services.write_options()).await.unwrap_err().class(), Class::Fatal);
 }
 
 #[tokio::test]

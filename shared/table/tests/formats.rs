@@ -30,7 +30,7 @@ async fn version_3_gives_every_row_an_id() {
 }
 
 #[tokio::test]
-async fn version_1_is_refused() {
+async fn version_1_and_encryption_are_refused() {
     let schema = sluice_table::schema::to_iceberg(&tables::schema()).unwrap();
     let builder = TableMetadataBuilder::new(
         schema,
@@ -43,6 +43,12 @@ async fn version_1_is_refused() {
     let metadata = builder.unwrap().build().unwrap().metadata;
     let table = Fixture::small(&[]).await;
     let version = TableVersion { metadata: Arc::new(metadata), ..table.now().await };
+    let error = sluice_table::prepare(&version, RowDelta::on(&version), &table.services.write_options()).await.unwrap_err();
+    assert_eq!(error.class(), Class::Fatal);
+    let mut encrypted = tables::creation(&[]);
+    encrypted.properties.insert("encryption.key-id".to_owned(), "k".to_owned());
+    let table = Fixture::of(&encrypted).await;
+    let version = table.now().await;
     let error = sluice_table::prepare(&version, RowDelta::on(&version), &table.services.write_options()).await.unwrap_err();
     assert_eq!(error.class(), Class::Fatal);
     let unknown = TableCreation { format_version: 4, ..tables::creation(&[]) };

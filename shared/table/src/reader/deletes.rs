@@ -7,7 +7,7 @@ use arrow_array::RecordBatch;
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use arrow_schema::SchemaRef;
-use iceberg::spec::{DataContentType, DataFileFormat, NestedField, PrimitiveType, Schema, Struct, Type};
+use iceberg::spec::{DataContentType, DataFileFormat, Literal, NestedField, PrimitiveLiteral, PrimitiveType, Schema, Struct, Type};
 
 use super::keys::KeyEncoder;
 use super::projection::project_batch;
@@ -20,7 +20,7 @@ const PATH_ID: i32 = 2_147_483_546;
 const POSITION_ID: i32 = 2_147_483_545;
 
 /// Where an equality delete reaches: everywhere, or one partition of one spec.
-type Reach = Option<(i32, Struct)>;
+type Reach = Option<(i32, Vec<Option<Literal>>)>;
 
 /// All deletes of a snapshot.
 #[derive(Default)]
@@ -106,9 +106,10 @@ impl Deletes {
 
     /// The deletes that may touch that data file.
     pub(super) fn of(&self, entry: &LiveEntry) -> FileDeletes<'_> {
+        let own = widened(entry.file.partition());
         let reaches = |reach: &Reach| match reach {
             None => true,
-            Some((spec_id, partition)) => *spec_id == entry.spec_id && partition == entry.file.partition(),
+            Some((spec_id, partition)) => *spec_id == entry.spec_id && *partition == own,
         };
         FileDeletes {
             sequence_number: entry.sequence_number,
@@ -121,7 +122,17 @@ impl Deletes {
 fn reach(version: &TableVersion, entry: &LiveEntry) -> Reach {
     let spec = version.metadata.partition_spec_by_id(entry.spec_id);
     let global = spec.is_some_and(|spec| spec.is_unpartitioned());
-    if global { None } else { Some((entry.spec_id, entry.file.partition().clone())) }
+    if global { None } else { Some((entry.spec_id, widened(entry.file.partition()))) }
+}
+
+/// Partition values as they compare after a promotion of their column: a file of before says 5 as an int, one of after as a long.
+fn widened(values: &Struct) -> Vec<Option<Literal>> {
+    let widen = |value: &Literal| match value {
+        Literal::Primitive(PrimitiveLiteral::Int(value)) => Literal::long(i64::from(*value)),
+        Literal::Primitive(PrimitiveLiteral::Float(value)) => Literal::double(f64::from(value.0)),
+        other => other.clone(),
+    };
+    values.iter().map(|value| value.map(widen)).collect()
 }
 
 fn position_schema() -> Result<SchemaRef, TableError> {

@@ -19,6 +19,28 @@ pub(crate) fn project_batch(batch: &RecordBatch, target: &SchemaRef) -> Result<R
     RecordBatch::try_new_with_options(target.clone(), columns, &options).map_err(TableError::arrow("rows do not fit the schema"))
 }
 
+/// Refuses fields that the target does not have: projecting would leave their values out without a word.
+pub(crate) fn require_known(from: &Fields, to: &Fields) -> Result<(), TableError> {
+    for field in from {
+        let id = required_field_id(field)?;
+        let Some(known) = to.iter().find(|known| field_id(known) == Some(id)) else {
+            return Err(TableError::Invalid(format!("the table has no column with the field id {id} (`{}`)", field.name())));
+        };
+        require_known_type(field.data_type(), known.data_type())?;
+    }
+    Ok(())
+}
+
+fn require_known_type(from: &DataType, to: &DataType) -> Result<(), TableError> {
+    match (from, to) {
+        (DataType::Struct(from), DataType::Struct(to)) => require_known(from, to),
+        (DataType::List(from), DataType::List(to)) => require_known_type(from.data_type(), to.data_type()),
+        // The entries of a map have no ids; their key and value do.
+        (DataType::Map(from, _), DataType::Map(to, _)) => require_known_type(from.data_type(), to.data_type()),
+        _ => Ok(()),
+    }
+}
+
 fn project_fields((from, arrays): (&Fields, &[ArrayRef]), to: &Fields, rows: usize) -> Result<Vec<ArrayRef>, TableError> {
     let mut columns = Vec::with_capacity(to.len());
     for wanted in to {
