@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use anstream::{eprintln, println};
+use anstream::{eprint, eprintln, println};
 use anstyle::{AnsiColor, Style};
 use serde_json::{Value, json};
 
@@ -69,11 +69,11 @@ impl Output {
         self.line(&format!("{FAINT}{text}{FAINT:#}"));
     }
 
-    /// Progress of long work, on the error stream of a terminal.
+    /// Progress of long work: one line of the terminal that is written over, when results do not go to that terminal themselves.
     pub(crate) fn progress(&self, text: &str) {
-        match self.form {
-            Form::Text if std::io::IsTerminal::is_terminal(&std::io::stderr()) => eprintln!("{FAINT}{text}{FAINT:#}"),
-            Form::Text | Form::Json => {}
+        let to_terminal = std::io::IsTerminal::is_terminal(&std::io::stderr()) && !std::io::IsTerminal::is_terminal(&std::io::stdout());
+        if to_terminal {
+            eprint!("\r{FAINT}{text}{FAINT:#}");
         }
     }
 

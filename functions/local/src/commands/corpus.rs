@@ -19,8 +19,10 @@ pub(crate) async fn run(args: &CorpusArgs, output: &Output) -> Result<(), Failur
     // Catalog locations must be absolute, wherever the folder is named from.
     let keep = args.keep.as_ref().map(|keep| std::path::absolute(keep).unwrap_or_else(|_| keep.clone()));
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
-    for path in files(&args.dir)? {
-        let (id, verdict) = match read(&path) {
+    let paths = files(&args.dir)?;
+    for (index, path) in paths.iter().enumerate() {
+        output.progress(&format!("{}/{}", index + 1, paths.len()));
+        let (id, verdict) = match read(path) {
             Ok(case) if args.only.as_ref().is_some_and(|only| !format!("{} {}", case.id, case.name).contains(only.as_str())) => continue,
             Ok(case) => (case.id.clone(), run_case(&case, keep.as_deref()).await),
             Err(reason) => (path.display().to_string(), Verdict { outcome: Outcome::Fail, reason }),
