@@ -308,7 +308,7 @@ proptest! {
         });
         let events: Vec<_> = changes.iter().map(Change::event).collect();
         let events: Vec<_> = events.iter().collect();
-        let converted = convert(&events, &TableContext { schema: Some(&table), settings: &settings, case: NameCase::Lower, ddl_columns: &[] }).unwrap();
+        let converted = convert(&events, &TableContext { schema: Some(&table), settings: &settings, case: NameCase::Lower, ddl_columns: &[], refused: &[] }).unwrap();
         prop_assert!(converted.rejections.is_empty());
         // Only the rows that are asked for are read back.
         let asked: Vec<i32> = converted.lookup_keys().unwrap()

@@ -380,7 +380,7 @@ fn d22b_a_ddl_event_adds_columns_without_any_row() {
         ("x".to_owned(), DeclaredType::VariableScaleDecimal),
     ];
     let settings = settings(none());
-    let context = TableContext { schema: Some(&table), settings: &settings, case: NameCase::Lower, ddl_columns: &ddl };
+    let context = TableContext { schema: Some(&table), settings: &settings, case: NameCase::Lower, ddl_columns: &ddl, refused: &[] };
     let converted = convert(&[], &context).unwrap();
     assert_eq!(converted.change, SchemaChange::Evolved);
     assert_eq!(converted.schema.columns.len(), 3);
@@ -463,4 +463,20 @@ fn versions_of_events_order_a_batch() {
     let run = run(&events, Some(&table), &settings);
     assert_eq!(run.rows(), ["1|newest", "2|no time"]);
     assert_eq!(run.converted.lookup_keys().unwrap(), None);
+}
+
+#[test]
+fn a_record_that_the_fold_refuses_leaves_no_trace_either() {
+    let table = schema("id:int! v:string", &["id"]);
+    let settings = add();
+    let events = [marked(r#"{"id": 1, "v": "__debezium_unavailable_value", "x": "text"}"#), insert(r#"{"id": 2, "x": 5}"#)];
+    let events: Vec<_> = events.iter().collect();
+    let context = TableContext { schema: Some(&table), settings: &settings, case: NameCase::Lower, ddl_columns: &[], refused: &[] };
+    let first = convert(&events, &context).unwrap();
+    let refused = fold(&first, None).unwrap().refused_changes(&first);
+    assert_eq!(refused.len(), 1);
+    let second = convert(&events, &TableContext { refused: &refused, ..context }).unwrap();
+    assert_eq!(second.rejections, refused);
+    assert_eq!(second.schema.columns[2].kind, ColumnType::Long);
+    assert_eq!(render(&fold(&second, None).unwrap().rows), ["2|null|5"]);
 }
