@@ -169,6 +169,8 @@ fn d63_a_field_that_stands_twice_is_refused_or_the_last_one_counts() {
     assert_eq!(run(&[event()], Some(&table), &settings(none())).codes(), [(0, "DUPLICATE_FIELD")]);
     let last = settings(TableOverrides { on_duplicate_field: Some(OnDuplicateField::Last), ..none() });
     assert_eq!(run(&[event()], Some(&table), &last).rows(), ["1|y|null"]);
+    let untyped = insert(r#"{"id": 1, "new": {"a": [], "a": {}}}"#);
+    assert_eq!(run(&[untyped], Some(&table), &add()).codes(), [(0, "DUPLICATE_FIELD")]);
     let map = || insert(r#"{"id": 1, "m": {"a": 1, "a": 2}}"#);
     assert_eq!(run(&[map()], Some(&table), &settings(none())).codes(), [(0, "DUPLICATE_FIELD")]);
     assert_eq!(run(&[map()], Some(&table), &last).rows(), ["1|null|{a: 2}"]);
