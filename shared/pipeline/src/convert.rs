@@ -40,6 +40,8 @@ pub struct TableContext<'a> {
     pub case: NameCase,
     /// Columns that DDL events of the batch list, where `on_schema_change` is `apply`.
     pub ddl_columns: &'a [(String, DeclaredType)],
+    /// Events that an earlier fold of the same batch refused, and why: they are refused again and have no say in the schema.
+    pub refused: &'a [(usize, Rejection)],
 }
 
 /// Converts the events of one table. They are sorted by topic, partition, offset and row.
@@ -87,7 +89,9 @@ impl<'e, 't> Rounds<'e, 't> {
         let base = base_schema(table);
         let mut renamed = base.clone();
         rename_columns(&mut renamed, table);
-        Self { events, table, base, renamed, wishes: BTreeMap::new(), excluded: BTreeSet::new(), first_refusals: BTreeMap::new(), round: 0 }
+        let excluded = table.refused.iter().map(|(event, _)| *event).collect();
+        let first_refusals = table.refused.iter().cloned().collect();
+        Self { events, table, base, renamed, wishes: BTreeMap::new(), excluded, first_refusals, round: 0 }
     }
 
     fn intent(&self) -> Intent {
@@ -232,9 +236,10 @@ impl<'e, 't> Rounds<'e, 't> {
             Some(_) => SchemaChange::Evolved,
         };
         let plan = Plan::new(&intent, self.table.settings, (&schema.columns, self.table.case));
+        let changers: BTreeSet<usize> = self.wishes.into_keys().collect();
         let on_stale = self.table.settings.on_stale;
         let is_new = self.table.schema.is_none();
-        Ok(Converted { schema, change, rejections, units, tables, plan, on_stale, is_new })
+        Ok(Converted { schema, change, rejections, units, tables, plan, changers, on_stale, is_new })
     }
 
     fn unit(&self, event: usize, action: Action, unchanged: Vec<usize>) -> Unit {
@@ -315,6 +320,11 @@ impl Pass {
         let plan = Plan::new(intent, settings, (&schema.columns, rounds.table.case));
         let mut writer = RecordWriter::new(rules, &plan, schema, rounds.recorder(rules, intent));
         let mut outcomes: Vec<Outcome> = rounds.events.iter().map(|event| writer.write(event)).collect();
+        for (event, rejection) in rounds.table.refused {
+            if let Some(outcome) = outcomes.get_mut(*event) {
+                outcome.faults.push(rejection.clone());
+            }
+        }
         let (rows, keys) = writer.finish()?;
         let missing =
             intent.mode == Mode::Changelog && plan.operation.is_none() && settings.on_unknown_column == OnUnknownColumn::DeadLetter;

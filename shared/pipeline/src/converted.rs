@@ -1,6 +1,6 @@
 //! A converted batch: its schema, its refused records, and its accepted ones in columns.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, RecordBatch};
@@ -44,6 +44,8 @@ pub struct Converted {
     pub(crate) units: Vec<Unit>,
     pub(crate) tables: Tables,
     pub(crate) plan: Plan,
+    /// Events that asked for a change of the schema.
+    pub(crate) changers: BTreeSet<usize>,
     pub(crate) on_stale: OnStale,
     pub(crate) is_new: bool,
 }
@@ -52,6 +54,13 @@ impl Converted {
     /// The accepted events by their index in the batch, ascending.
     pub fn accepted(&self) -> impl Iterator<Item = usize> {
         self.units.iter().map(|unit| unit.event)
+    }
+
+    /// Whether an event asked for a change of the schema. When the fold refuses such an event, the batch is to be converted anew with
+    /// it in [`TableContext::refused`](crate::TableContext::refused): a refused record leaves no trace in the schema.
+    #[must_use]
+    pub fn asked_for_change(&self, event: usize) -> bool {
+        self.changers.contains(&event)
     }
 
     /// Whether no record was accepted.

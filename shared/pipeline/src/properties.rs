@@ -7,7 +7,7 @@ use arrow_array::types::{Decimal128Type, Int32Type, Int64Type};
 use arrow_array::{Array, RecordBatch};
 use num_bigint::BigInt;
 use proptest::prelude::*;
-use sluice_model::{ChangeEvent, Operation, TableSchema};
+use sluice_model::{ChangeEvent, Image, Operation, TableSchema, UnchangedMarker};
 
 use crate::settings::*;
 use crate::testing::*;
@@ -83,9 +83,86 @@ proptest! {
         // What was accepted once is accepted again, unchanged, by the table as it is then.
         let accepted: Vec<_> = first.converted.accepted().map(|index| events[index].clone()).collect();
         let again = run(&accepted, Some(&first.converted.schema), &settings);
+        // Refused records leave no trace: the accepted ones alone give the same schema.
+        let alone = run(&accepted, exists.then_some(&table), &settings);
+        prop_assert_eq!(alone.columns(), first.columns());
+        prop_assert_eq!(alone.rows(), first.rows());
         prop_assert_eq!(again.codes(), vec![]);
         prop_assert_eq!(&again.converted.schema.columns, &first.converted.schema.columns);
         prop_assert_eq!(again.rows(), first.rows());
+    }
+}
+
+#[derive(Debug, Clone)]
+struct AnyEvent {
+    operation: Operation,
+    before: Option<String>,
+    after: Option<String>,
+    key: Option<String>,
+    marked: bool,
+}
+
+fn any_event() -> impl Strategy<Value = AnyEvent> {
+    use Operation::{Delete, Insert, Snapshot, Truncate, Update};
+    let operation = prop::sample::select(vec![Insert, Snapshot, Update, Update, Delete, Truncate]);
+    let image = || prop::option::of(keyed_object());
+    (operation, image(), prop::option::weighted(0.9, keyed_object()), image(), any::<bool>())
+        .prop_map(|(operation, before, after, key, marked)| AnyEvent { operation, before, after, key, marked })
+}
+
+fn keyed_object() -> impl Strategy<Value = String> {
+    let key = prop::sample::select(vec!["1", "2", "2.0", "3000000000", "null", "\"x\"", "{}", "\"__debezium_unavailable_value\""]);
+    let other = prop_oneof![value(), Just("\"__debezium_unavailable_value\"".to_owned())];
+    prop_oneof![
+        4 => (key, other).prop_map(|(key, other)| format!(r#"{{"k":{key},"a":{other}}}"#)),
+        1 => object(),
+    ]
+}
+
+impl AnyEvent {
+    fn event(&self) -> ChangeEvent<'static> {
+        let unchanged = if self.marked { UnchangedMarker::DebeziumPlaceholder } else { UnchangedMarker::Never };
+        let read = |json: &Option<String>| json.as_ref().map(|json| Image { unchanged, ..image(json) });
+        let names = self.key.iter().map(|_| "k".into()).collect();
+        ChangeEvent {
+            before: read(&self.before),
+            after: read(&self.after),
+            key: read(&self.key),
+            key_columns: names,
+            ..event(self.operation)
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn every_event_of_any_batch_is_decided_once(
+        events in prop::collection::vec(any_event(), 1..8),
+        kind in column_type(),
+        exists: bool,
+        soft: bool,
+        mode in prop::sample::select(vec![WriteMode::Auto, WriteMode::Append, WriteMode::Upsert, WriteMode::Changelog]),
+        unknown in prop::sample::select(vec![OnUnknownColumn::Add, OnUnknownColumn::Ignore, OnUnknownColumn::DeadLetter]),
+        relax: bool,
+    ) {
+        let table = schema(&format!("k:int! a:{} r:string!", kind.replace(' ', "~")), &["k"]);
+        let settings = settings(TableOverrides {
+            mode: Some(mode),
+            on_unknown_column: Some(unknown),
+            on_missing_required: Some(if relax { OnMissingRequired::Relax } else { OnMissingRequired::DeadLetter }),
+            on_truncate: Some(OnTruncate::DeleteAll),
+            soft_delete: soft.then(|| "gone".to_owned()),
+            version: Some("b".to_owned()),
+            ..defaults()
+        });
+        let events: Vec<_> = events.iter().map(AnyEvent::event).collect();
+        // `run` checks that each event has one outcome and that the rows have the table's schema.
+        let run = run(&events, exists.then_some(&table), &settings);
+        let keys = run.deleted();
+        let mut distinct = keys.clone();
+        distinct.dedup();
+        prop_assert_eq!(keys, distinct);
+        run.converted.lookup_keys().unwrap();
     }
 }
 
@@ -308,7 +385,7 @@ proptest! {
         });
         let events: Vec<_> = changes.iter().map(Change::event).collect();
         let events: Vec<_> = events.iter().collect();
-        let converted = convert(&events, &TableContext { schema: Some(&table), settings: &settings, case: NameCase::Lower, ddl_columns: &[] }).unwrap();
+        let converted = convert(&events, &TableContext { schema: Some(&table), settings: &settings, case: NameCase::Lower, ddl_columns: &[], refused: &[] }).unwrap();
         prop_assert!(converted.rejections.is_empty());
         // Only the rows that are asked for are read back.
         let asked: Vec<i32> = converted.lookup_keys().unwrap()

@@ -97,7 +97,7 @@ pub(crate) fn run_with(
     settings: &TableSettings,
 ) -> Run {
     let events: Vec<&ChangeEvent<'_>> = events.iter().collect();
-    let context = TableContext { schema: table, settings, case: NameCase::Lower, ddl_columns: &[] };
+    let context = TableContext { schema: table, settings, case: NameCase::Lower, ddl_columns: &[], refused: &[] };
     let converted = convert(&events, &context).unwrap();
     let folded = fold(&converted, stored).unwrap();
     assert_eq!(folded.rows.schema(), crate::arrow_schema(&converted.schema));

@@ -169,6 +169,8 @@ fn d63_a_field_that_stands_twice_is_refused_or_the_last_one_counts() {
     assert_eq!(run(&[event()], Some(&table), &settings(none())).codes(), [(0, "DUPLICATE_FIELD")]);
     let last = settings(TableOverrides { on_duplicate_field: Some(OnDuplicateField::Last), ..none() });
     assert_eq!(run(&[event()], Some(&table), &last).rows(), ["1|y|null"]);
+    let untyped = insert(r#"{"id": 1, "new": {"a": [], "a": {}}}"#);
+    assert_eq!(run(&[untyped], Some(&table), &add()).codes(), [(0, "DUPLICATE_FIELD")]);
     let map = || insert(r#"{"id": 1, "m": {"a": 1, "a": 2}}"#);
     assert_eq!(run(&[map()], Some(&table), &settings(none())).codes(), [(0, "DUPLICATE_FIELD")]);
     assert_eq!(run(&[map()], Some(&table), &last).rows(), ["1|null|{a: 2}"]);
@@ -380,7 +382,7 @@ fn d22b_a_ddl_event_adds_columns_without_any_row() {
         ("x".to_owned(), DeclaredType::VariableScaleDecimal),
     ];
     let settings = settings(none());
-    let context = TableContext { schema: Some(&table), settings: &settings, case: NameCase::Lower, ddl_columns: &ddl };
+    let context = TableContext { schema: Some(&table), settings: &settings, case: NameCase::Lower, ddl_columns: &ddl, refused: &[] };
     let converted = convert(&[], &context).unwrap();
     assert_eq!(converted.change, SchemaChange::Evolved);
     assert_eq!(converted.schema.columns.len(), 3);
@@ -463,4 +465,20 @@ fn versions_of_events_order_a_batch() {
     let run = run(&events, Some(&table), &settings);
     assert_eq!(run.rows(), ["1|newest", "2|no time"]);
     assert_eq!(run.converted.lookup_keys().unwrap(), None);
+}
+
+#[test]
+fn a_record_that_the_fold_refuses_leaves_no_trace_either() {
+    let table = schema("id:int! v:string", &["id"]);
+    let settings = add();
+    let events = [marked(r#"{"id": 1, "v": "__debezium_unavailable_value", "x": "text"}"#), insert(r#"{"id": 2, "x": 5}"#)];
+    let events: Vec<_> = events.iter().collect();
+    let context = TableContext { schema: Some(&table), settings: &settings, case: NameCase::Lower, ddl_columns: &[], refused: &[] };
+    let first = convert(&events, &context).unwrap();
+    let refused = fold(&first, None).unwrap().refused_changes(&first);
+    assert_eq!(refused.len(), 1);
+    let second = convert(&events, &TableContext { refused: &refused, ..context }).unwrap();
+    assert_eq!(second.rejections, refused);
+    assert_eq!(second.schema.columns[2].kind, ColumnType::Long);
+    assert_eq!(render(&fold(&second, None).unwrap().rows), ["2|null|5"]);
 }

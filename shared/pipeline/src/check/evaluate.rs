@@ -185,9 +185,9 @@ mod tests {
         ] {
             let check = Check::parse(rule).unwrap();
             let verdict = check.evaluate((&table.columns, batch.columns()), MissingColumn::IsFault);
-            let holds = |row: &str| (0..2).map(|at| verdict.failure(at).is_none()).collect::<Vec<_>>()[usize::from(row == "second")];
             // `stored` keeps the order in which rows were given.
-            assert_eq!((holds("first"), holds("second")), (first, second), "{rule}: {:?}", verdict.failure(0));
+            let holds = [0, 1].map(|row| verdict.failure(row).is_none());
+            assert_eq!(holds, [first, second], "{rule}: {:?}", verdict.failure(0));
         }
     }
 }

@@ -197,7 +197,10 @@ impl<'r> Recorder<'r> {
                 self.refuse_field(parent, name, Fault::new(ReasonCode::TypeNotRepresentable, detail));
             }
             Ok(Some(kind)) => self.proposals.push(Proposal::Add { parent: parent.to_vec(), name: name.to_owned(), kind }),
-            Ok(None) => {}
+            Ok(None) => {
+                let path = [parent, &[name.to_owned()]].concat();
+                self.check_duplicates(&path, cell);
+            }
             Err(fault) => self.refuse_field(parent, name, fault),
         }
     }

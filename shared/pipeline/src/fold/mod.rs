@@ -107,6 +107,19 @@ struct Upsert<'c> {
     sources: Sources,
 }
 
+impl Folded {
+    /// The events that were refused although they asked for a change of the schema: with these in
+    /// [`TableContext::refused`](crate::TableContext::refused) the batch is to be converted anew. Mostly none.
+    #[must_use]
+    pub fn refused_changes(&self, converted: &Converted) -> Vec<(usize, Rejection)> {
+        let refused = self.outcomes.iter().filter_map(|(event, outcome)| match outcome {
+            Outcome::Rejected(rejection) if converted.asked_for_change(*event) => Some((*event, rejection.clone())),
+            Outcome::Rejected(_) | Outcome::Row | Outcome::Delete | Outcome::Control | Outcome::Stale => None,
+        });
+        refused.collect()
+    }
+}
+
 impl<'c> Upsert<'c> {
     fn new(converted: &'c Converted, stored: Option<Vec<ArrayRef>>) -> Result<Self, ColumnError> {
         let keys = Keys::new(&converted.tables, &converted.plan, stored.as_deref())?;
