@@ -1,5 +1,5 @@
 //! Whole functions: an event goes in, tables and the error table are compared with what must be there.
-#![allow(clippy::unwrap_used, clippy::panic, unreachable_pub)]
+#![allow(clippy::unwrap_used, clippy::panic, clippy::needless_pass_by_value, unreachable_pub)]
 
 mod crash;
 mod crashing;

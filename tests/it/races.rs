@@ -12,11 +12,10 @@ fn records(count: i64) -> Vec<Sent> {
 }
 
 fn appending() -> Lake {
-    let lake = Lake::new(config(json!({
+    Lake::new(config(json!({
         "table_defaults": {"mode": "append", "key": []},
         "tables": {"erp.log": {"columns": {"id": {"type": "long"}}}},
-    })));
-    lake
+    })))
 }
 
 #[tokio::test]

@@ -7,7 +7,7 @@ use sluice_deadletter::ErrorTable;
 use sluice_model::{ChangeEvent, Coverage, DeclaredType, OffsetLedger, ReasonCode, Rejection, Stage, TableName, TableSchema};
 use sluice_pipeline::settings::{OnDuplicateField, OnMissingTable, OnSchemaChange, OnUnavailable, TableSettings};
 use sluice_pipeline::{
-    ColumnError, Converted, Outcome, SchemaChange as SchemaVerdict, TableContext, Truncate as FoldTruncate, convert, fold,
+    ColumnError, Converted, Folded, Outcome, SchemaChange as SchemaVerdict, TableContext, Truncate as FoldTruncate, convert, fold,
 };
 use sluice_table::{BaseUse, RowDelta, TableCreation, TableError, TableOperations, TableVersion, Truncate, ledger, lookup, schema};
 
@@ -65,7 +65,7 @@ pub async fn resolve(ingest: &Ingest, batch: &Batch<'_>, table: &TableName, erro
     for _ in 0..MAX_LOOKS {
         let Some(operations) = ingest.catalog.load(table).await.map_err(trouble)? else {
             match missing(ingest, batch, (table, units), errors).await.map_err(trouble)? {
-                Missing::Refused(resolved) => return Ok(resolved),
+                Missing::Refused(resolved) => return Ok(*resolved),
                 Missing::Created => created = SchemaReport::Created,
             }
             continue;
@@ -88,7 +88,7 @@ pub fn refuse_all(units: &[usize], rejection: &Rejection) -> Resolved {
 }
 
 enum Missing {
-    Refused(Resolved),
+    Refused(Box<Resolved>),
     Created,
 }
 
@@ -101,7 +101,7 @@ async fn missing(
 ) -> Result<Missing, TableError> {
     let settings = match ingest.settings.table(table, &BTreeMap::new()) {
         Ok(settings) => settings,
-        Err(problems) => return Ok(Missing::Refused(refuse_all(units, &unavailable(&problems)))),
+        Err(problems) => return Ok(Missing::Refused(Box::new(refuse_all(units, &unavailable(&problems))))),
     };
     let (changes, mut resolved) = changes(batch, units, &settings);
     match settings.on_missing_table {
@@ -109,19 +109,19 @@ async fn missing(
             let detail = format!("the catalog has no table `{table}` and on_missing_table is \"dead-letter\"");
             let rejection = Rejection::new(Stage::Table, ReasonCode::TableUnknown, detail);
             resolved.refused.extend(changes.iter().map(|(unit, _)| (*unit, rejection.clone())));
-            return Ok(Missing::Refused(resolved));
+            return Ok(Missing::Refused(Box::new(resolved)));
         }
         OnMissingTable::Create => {}
     }
     let open: Vec<(usize, &ChangeEvent<'_>)> = changes.into_iter().filter(|(unit, _)| !is_dead_letter(batch, *unit, errors)).collect();
-    let context = TableContext { schema: None, settings: &settings, case: ingest.settings.route.case(), ddl_columns: &[] };
+    let context = TableContext { schema: None, settings: &settings, case: ingest.settings.route.case(), ddl_columns: &[], refused: &[] };
     let events: Vec<&ChangeEvent<'_>> = open.iter().map(|(_, event)| *event).collect();
-    let converted = convert(&events, &context).map_err(column)?;
+    let converted = convert(&events, &context).map_err(|error| column(&error))?;
     if converted.is_empty() {
         let refused = converted.rejections.iter().map(|(event, rejection)| (open[*event].0, rejection.clone()));
         resolved.refused.extend(refused);
         resolved.decided.extend(replayed_dead_letters(batch, units, errors));
-        return Ok(Missing::Refused(resolved));
+        return Ok(Missing::Refused(Box::new(resolved)));
     }
     ingest.catalog.create(table, &creation(converted.schema, &settings)).await?;
     Ok(Missing::Created)
@@ -225,16 +225,11 @@ impl<'r, 'd> Resolver<'r, 'd> {
     ) -> Result<Resolved, TableError> {
         let (changes, mut resolved) = changes(self.batch, self.units, &self.settings);
         let ddl = self.schema_changes(errors, &mut resolved);
-        let (kept, converted) = self.convert(changes, &ddl.columns, (errors, &mut resolved))?;
-        let evolved = match converted.change {
-            SchemaVerdict::Unchanged => None,
-            SchemaVerdict::Evolved | SchemaVerdict::Create => Some(converted.schema.clone()),
-        };
-        let (base_use, stored) = self.stored_rows(&converted).await?;
-        let folded = fold(&converted, stored.as_ref()).map_err(column)?;
+        let open = self.open_changes(changes, &ddl.columns, (errors, &mut resolved))?;
+        let applied = self.apply(&open, &ddl.columns).await?;
         let mut outcomes = ddl.units;
-        for (event, outcome) in folded.outcomes {
-            let unit = kept[event];
+        for (event, outcome) in applied.folded.outcomes {
+            let unit = open[event].0;
             match outcome {
                 Outcome::Row => outcomes.push((unit, Decision::Row)),
                 Outcome::Delete => outcomes.push((unit, Decision::Delete)),
@@ -243,77 +238,83 @@ impl<'r, 'd> Resolver<'r, 'd> {
                 Outcome::Rejected(rejection) => resolved.refused.push((unit, rejection)),
             }
         }
+        resolved.refused.extend(applied.converted.rejections.iter().map(|(event, rejection)| (open[*event].0, rejection.clone())));
         if outcomes.is_empty() {
             return Ok(resolved);
         }
+        let evolved = evolved(&applied.converted);
+        let schema = match (created, &evolved) {
+            (SchemaReport::Created, _) => SchemaReport::Created,
+            (SchemaReport::Unchanged | SchemaReport::Evolved, Some(_)) => SchemaReport::Evolved,
+            (SchemaReport::Unchanged | SchemaReport::Evolved, None) => SchemaReport::Unchanged,
+        };
         let delta = RowDelta {
-            base_use,
-            rows: Some(folded.rows).filter(|rows| rows.num_rows() > 0),
-            delete_keys: folded.delete_keys,
-            truncate: match folded.truncate {
+            base_use: applied.base_use,
+            rows: Some(applied.folded.rows).filter(|rows| rows.num_rows() > 0),
+            delete_keys: applied.folded.delete_keys,
+            truncate: match applied.folded.truncate {
                 FoldTruncate::No => Truncate::Keep,
                 FoldTruncate::First => Truncate::All,
             },
             claims: self.batch.claims.clone(),
             applies: outcomes.iter().filter_map(|(unit, _)| self.batch.units.get(*unit)).map(|u| (u.key.clone(), u.coordinate)).collect(),
-            evolved: evolved.clone(),
+            evolved,
             ..RowDelta::on(&self.version)
-        };
-        let schema = match (created, evolved) {
-            (SchemaReport::Created, _) => SchemaReport::Created,
-            (SchemaReport::Unchanged | SchemaReport::Evolved, Some(_)) => SchemaReport::Evolved,
-            (SchemaReport::Unchanged | SchemaReport::Evolved, None) => SchemaReport::Unchanged,
         };
         resolved.work = Some(Work { operations, version: self.version.clone(), delta, outcomes, schema });
         Ok(resolved)
     }
 
-    /// Converts the events, drops those that were decided before, and converts anew when a dropped one could have left a trace in the
-    /// schema. Returns the units of the events that were converted.
     fn convert(
         &self,
-        changes: Vec<(usize, &ChangeEvent<'d>)>,
+        open: &[(usize, &ChangeEvent<'d>)],
         ddl_columns: &[(String, DeclaredType)],
-        (errors, resolved): (&ErrorTable, &mut Resolved),
-    ) -> Result<(Vec<usize>, Converted), TableError> {
-        let context =
-            TableContext { schema: Some(&self.schema), settings: &self.settings, case: self.ingest.settings.route.case(), ddl_columns };
-        let events: Vec<&ChangeEvent<'_>> = changes.iter().map(|(_, event)| *event).collect();
-        let mut converted = convert(&events, &context).map_err(column)?;
-        let dropped = self.settle(&changes, &converted, (errors, resolved));
-        if dropped.is_empty() || converted.change == SchemaVerdict::Unchanged {
-            converted.retain(|event| !dropped.contains(&event));
-            return Ok((changes.into_iter().map(|(unit, _)| unit).collect(), converted));
-        }
-        let refused: HashSet<usize> = converted.rejections.iter().map(|(event, _)| *event).collect();
-        let survivors = changes.into_iter().enumerate().filter(|(event, _)| !dropped.contains(event) && !refused.contains(event));
-        let survivors: Vec<(usize, &ChangeEvent<'_>)> = survivors.map(|(_, change)| change).collect();
-        let events: Vec<&ChangeEvent<'_>> = survivors.iter().map(|(_, event)| *event).collect();
-        let converted = convert(&events, &context).map_err(column)?;
-        resolved.refused.extend(converted.rejections.iter().map(|(event, rejection)| (survivors[*event].0, rejection.clone())));
-        Ok((survivors.into_iter().map(|(unit, _)| unit).collect(), converted))
+        refused: &[(usize, Rejection)],
+    ) -> Result<Converted, TableError> {
+        let (settings, case) = (&self.settings, self.ingest.settings.route.case());
+        let context = TableContext { schema: Some(&self.schema), settings, case, ddl_columns, refused };
+        let events: Vec<&ChangeEvent<'_>> = open.iter().map(|(_, event)| *event).collect();
+        convert(&events, &context).map_err(|error| column(&error))
     }
 
-    /// Decides what the ledgers decide: what a record became was computed afresh, only now is the ledger of its destination asked.
-    /// Returns the accepted events that are not applied.
-    fn settle(
+    /// The changes that are still to be applied: those that were decided before are taken out first, so that they leave no trace in the
+    /// schema. What a record becomes is computed afresh; only then is the ledger of its destination asked.
+    fn open_changes<'c>(
         &self,
-        changes: &[(usize, &ChangeEvent<'d>)],
-        converted: &Converted,
+        changes: Vec<(usize, &'c ChangeEvent<'d>)>,
+        ddl_columns: &[(String, DeclaredType)],
         (errors, resolved): (&ErrorTable, &mut Resolved),
-    ) -> HashSet<usize> {
-        resolved.refused.extend(converted.rejections.iter().map(|(event, rejection)| (changes[*event].0, rejection.clone())));
-        let mut dropped = HashSet::new();
-        for event in converted.accepted() {
-            let unit = changes[event].0;
-            match self.coverage(unit, errors) {
-                Coverage::New => continue,
-                Coverage::Decided => resolved.decided.push((unit, Decision::Replayed)),
-                Coverage::BelowFloor => resolved.refused.push((unit, below_ledger())),
-            }
-            dropped.insert(event);
+    ) -> Result<Vec<(usize, &'c ChangeEvent<'d>)>, TableError> {
+        if !changes.iter().any(|(unit, _)| self.coverage(*unit, errors) != Coverage::New) {
+            return Ok(changes);
         }
-        dropped
+        let converted = self.convert(&changes, ddl_columns, &[])?;
+        let accepted: HashSet<usize> = converted.accepted().collect();
+        let mut open = Vec::with_capacity(changes.len());
+        for (event, (unit, change)) in changes.into_iter().enumerate() {
+            match (self.coverage(unit, errors), accepted.contains(&event)) {
+                (Coverage::New, _) | (_, false) => open.push((unit, change)),
+                (Coverage::Decided, true) => resolved.decided.push((unit, Decision::Replayed)),
+                (Coverage::BelowFloor, true) => resolved.refused.push((unit, below_ledger())),
+            }
+        }
+        Ok(open)
+    }
+
+    /// Converts and folds. A record that only the fold refuses must leave no trace in the schema either: then all is converted anew without it.
+    async fn apply(&self, open: &[(usize, &ChangeEvent<'d>)], ddl_columns: &[(String, DeclaredType)]) -> Result<Applied, TableError> {
+        let mut refused: Vec<(usize, Rejection)> = Vec::new();
+        loop {
+            let converted = self.convert(open, ddl_columns, &refused)?;
+            let (base_use, stored) = self.stored_rows(&converted).await?;
+            let folded = fold(&converted, stored.as_ref()).map_err(|error| column(&error))?;
+            let more = folded.refused_changes(&converted);
+            // Each round takes out at least one record, so there are at most as many rounds as records.
+            if more.is_empty() {
+                return Ok(Applied { converted, folded, base_use });
+            }
+            refused.extend(more);
+        }
     }
 
     /// A dead letter is decided for its data table too: redrive is the way back.
@@ -353,7 +354,7 @@ impl<'r, 'd> Resolver<'r, 'd> {
 
     /// The stored rows of the keys that need them; a delta made from them holds on this snapshot only.
     async fn stored_rows(&self, converted: &Converted) -> Result<(BaseUse, Option<arrow_array::RecordBatch>), TableError> {
-        match converted.lookup_keys().map_err(column)? {
+        match converted.lookup_keys().map_err(|error| column(&error))? {
             None => Ok((BaseUse::Rebasable, None)),
             Some(keys) => {
                 let target = sluice_pipeline::arrow_schema(&converted.schema);
@@ -365,8 +366,23 @@ impl<'r, 'd> Resolver<'r, 'd> {
 }
 
 /// Arrow refused a column, which no input should bring about.
-fn column(error: ColumnError) -> TableError {
+fn column(error: &ColumnError) -> TableError {
     TableError::Invalid(error.to_string())
+}
+
+/// The schema that the table is to get with the delta, where it changes.
+fn evolved(converted: &Converted) -> Option<TableSchema> {
+    match converted.change {
+        SchemaVerdict::Unchanged => None,
+        SchemaVerdict::Evolved | SchemaVerdict::Create => Some(converted.schema.clone()),
+    }
+}
+
+/// A table's open changes, converted and folded.
+struct Applied {
+    converted: Converted,
+    folded: Folded,
+    base_use: BaseUse,
 }
 
 #[derive(Default)]

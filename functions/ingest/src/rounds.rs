@@ -119,7 +119,7 @@ impl Rounds<'_, '_> {
         for (table, resolved) in resolved {
             match resolved {
                 Ok(resolved) => works.extend(self.take(&table, resolved, refused).map(|work| (table, work))),
-                Err(trouble) => self.refuse_or_fail(&table, trouble, refused),
+                Err(trouble) => self.refuse_or_fail(&table, &trouble, refused),
             }
         }
         works
@@ -138,7 +138,7 @@ impl Rounds<'_, '_> {
     }
 
     /// A table in trouble before anything was written: fatal trouble refuses its records at once, other trouble fails it.
-    fn refuse_or_fail(&mut self, table: &TableName, trouble: Trouble, refused: &mut Vec<(usize, Rejection)>) {
+    fn refuse_or_fail(&mut self, table: &TableName, trouble: &Trouble, refused: &mut Vec<(usize, Rejection)>) {
         let progress = after_trouble(table, trouble);
         match progress {
             Progress::Refused(rejection) => {
@@ -201,7 +201,7 @@ impl Rounds<'_, '_> {
                     Progress::Done(Committed::NOTHING)
                 }
                 Ok(DeltaOutcome::Stale { .. }) => Progress::Pending,
-                Err(error) => after_trouble(&table, Trouble { on_unavailable: self.on_unavailable(&table), error }),
+                Err(error) => after_trouble(&table, &Trouble { on_unavailable: self.on_unavailable(&table), error }),
             };
             self.progress.insert(table, progress);
         }
@@ -253,7 +253,7 @@ async fn commit(ingest: &Ingest, work: Work, deadline: Deadline) -> Result<Delta
 }
 
 /// Fatal trouble refuses the table's records, unless the settings say that it blocks; any other trouble fails the invocation.
-fn after_trouble(table: &TableName, trouble: Trouble) -> Progress {
+fn after_trouble(table: &TableName, trouble: &Trouble) -> Progress {
     let class = trouble.error.class();
     let message = trouble.error.to_string();
     match (class, trouble.on_unavailable) {

@@ -12,11 +12,11 @@ use std::process::ExitCode;
 use clap::Parser as _;
 
 use crate::cli::Cli;
-use crate::output::Output;
+use crate::output::{Form, Output};
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    let output = Output::new(cli.json);
+    let output = Output::new(if cli.json { Form::Json } else { Form::Text });
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return output.fail(&failure::Failure::failed(format!("cannot start: {error}"), "is the system out of threads?")),

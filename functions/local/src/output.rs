@@ -15,8 +15,10 @@ const FAINT: Style = Style::new().dimmed();
 
 /// How results are printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Form {
+pub(crate) enum Form {
+    /// For a person.
     Text,
+    /// For a program: one JSON value a line.
     Json,
 }
 
@@ -27,10 +29,10 @@ pub(crate) struct Output {
 }
 
 impl Output {
-    /// Text, or JSON when asked for.
+    /// An output of that form.
     #[must_use]
-    pub(crate) const fn new(as_json: bool) -> Self {
-        Self { form: if as_json { Form::Json } else { Form::Text } }
+    pub(crate) const fn new(form: Form) -> Self {
+        Self { form }
     }
 
     /// Prints one result: `json` as a line of JSON, or what `text` prints.

@@ -49,7 +49,7 @@ async fn check(ingest: &Ingest, table: TableName) -> Finding {
 async fn look(ingest: &Ingest, table: &TableName) -> Result<String, String> {
     let operations = ingest.catalog.load(table).await.map_err(|error| error.to_string())?;
     let Some(operations) = operations else {
-        let settings = ingest.settings.table(table, &BTreeMap::new()).map_err(listed)?;
+        let settings = ingest.settings.table(table, &BTreeMap::new()).map_err(|problems| listed(&problems))?;
         return match settings.on_missing_table {
             OnMissingTable::Create => Ok("does not exist yet; the first records create it".to_owned()),
             OnMissingTable::DeadLetter => Err("does not exist, and on_missing_table is \"dead-letter\"".to_owned()),
@@ -57,7 +57,7 @@ async fn look(ingest: &Ingest, table: &TableName) -> Result<String, String> {
     };
     let version = operations.refresh().await.map_err(|error| error.to_string())?;
     let properties = version.metadata.properties().iter().map(|(name, value)| (name.clone(), value.clone())).collect();
-    let settings = ingest.settings.table(table, &properties).map_err(listed)?;
+    let settings = ingest.settings.table(table, &properties).map_err(|problems| listed(&problems))?;
     let uuid = version.metadata.uuid().to_string();
     if settings.uuid.as_ref().is_some_and(|expected| !expected.eq_ignore_ascii_case(&uuid)) {
         return Err(format!("has the uuid {uuid}, the settings expect another: TABLE_REPLACED"));
@@ -67,7 +67,7 @@ async fn look(ingest: &Ingest, table: &TableName) -> Result<String, String> {
     Ok(format!("{columns} columns, mode {:?}, format v{}", settings.mode, version.metadata.format_version() as u8))
 }
 
-fn listed(problems: Vec<sluice_model::config::ConfigProblem>) -> String {
+fn listed(problems: &[sluice_model::config::ConfigProblem]) -> String {
     problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 

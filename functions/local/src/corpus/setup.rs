@@ -118,7 +118,7 @@ fn batch(rows: &[Map<String, Value>], schema: &TableSchema) -> Result<RecordBatc
     let tapes = tapes.map_err(|error| error.to_string())?;
     let events: Vec<ChangeEvent<'_>> = (0..).zip(&tapes).map(|(offset, tape)| event(tape, offset)).collect();
     let settings = TableSettings { mode: WriteMode::Append, ..TableSettings::default() };
-    let context = TableContext { schema: Some(schema), settings: &settings, case: NameCase::Preserve, ddl_columns: &[] };
+    let context = TableContext { schema: Some(schema), settings: &settings, case: NameCase::Preserve, ddl_columns: &[], refused: &[] };
     let events: Vec<&ChangeEvent<'_>> = events.iter().collect();
     let converted = convert(&events, &context).map_err(|error| error.to_string())?;
     match converted.rejections.first() {
