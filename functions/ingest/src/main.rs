@@ -10,8 +10,6 @@ use sluice_runtime::environment;
 async fn main() -> Result<(), lambda_runtime::Error> {
     environment::init_logs();
     let path = PathBuf::from(environment::config_path());
-    let settings = start::read_settings(&path)?;
-    let base = path.parent().map(PathBuf::from).unwrap_or_default();
-    let ingest = start::start(settings, &base).await?;
+    let ingest = start::start(start::Configuration::read(&path)?).await?;
     lambda::serve(Arc::new(ingest)).await
 }

@@ -4,8 +4,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use sluice_catalog::{CatalogConfig, CatalogConfigError, Services};
+use serde_json::Value;
+use sluice_catalog::{CatalogConfig, Services};
 use sluice_deadletter::NoTopic;
+use sluice_runtime::settings::parse_toml;
 use sluice_runtime::{ConfigError, RandomIds, Settings, SystemClock};
 use sluice_table::{Sleep, TableError};
 
@@ -25,9 +27,6 @@ pub enum StartError {
     /// The configuration is wrong.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// The catalog's configuration is wrong.
-    #[error(transparent)]
-    Catalog(#[from] CatalogConfigError),
     /// The catalog cannot be opened.
     #[error("CATALOG_UNAVAILABLE: {0}")]
     Unavailable(#[from] TableError),
@@ -44,25 +43,49 @@ impl Sleep for TokioSleep {
     }
 }
 
-/// Reads `sluice.toml` at `path`.
-///
-/// # Errors
-/// [`StartError`] when it cannot be read or is wrong.
-pub fn read_settings(path: &Path) -> Result<Settings, StartError> {
-    let unreadable = |source| StartError::Unreadable { path: path.display().to_string(), source };
-    let text = std::fs::read_to_string(path).map_err(unreadable)?;
-    Ok(Settings::from_toml(&text)?)
+/// A configuration that is right as far as can be told without the catalog.
+#[derive(Debug, Clone)]
+pub struct Configuration {
+    settings: Settings,
+    catalog: CatalogConfig,
 }
 
-/// The function with real time, real ids and the configured catalog. Relative paths in the configuration start at `base`.
+impl Configuration {
+    /// Reads the file at `path`. Relative paths in it start at its folder.
+    ///
+    /// # Errors
+    /// [`StartError`] when it cannot be read or is wrong: then with all problems.
+    pub fn read(path: &Path) -> Result<Self, StartError> {
+        let unreadable = |source| StartError::Unreadable { path: path.display().to_string(), source };
+        let text = std::fs::read_to_string(path).map_err(unreadable)?;
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."));
+        Ok(Self::from_value(parse_toml(&text)?, folder)?)
+    }
+
+    /// Reads a JSON value of the file's shape. Relative paths start at `base`.
+    ///
+    /// # Errors
+    /// [`ConfigError`] with all problems.
+    pub fn from_value(value: Value, base: &Path) -> Result<Self, ConfigError> {
+        let catalog = CatalogConfig::read(value.get("catalog").cloned().unwrap_or(Value::Null), base);
+        match (Settings::from_value(value), catalog) {
+            (Ok(settings), Ok(catalog)) => Ok(Self { settings, catalog }),
+            (Ok(_), Err(catalog)) => Err(ConfigError { problems: catalog.problems }),
+            (Err(settings), Ok(_)) => Err(settings),
+            (Err(settings), Err(catalog)) => Err(ConfigError { problems: [catalog.problems, settings.problems].concat() }),
+        }
+    }
+}
+
+/// The function with real time, real ids and the configured catalog.
 ///
 /// # Errors
-/// [`StartError`] when the catalog's configuration is wrong or the catalog cannot be opened.
-pub async fn start(settings: Settings, base: &Path) -> Result<Ingest, StartError> {
+/// [`StartError`] when the catalog cannot be opened.
+pub async fn start(configuration: Configuration) -> Result<Ingest, StartError> {
     let services = Services { clock: Arc::new(SystemClock), ids: Arc::new(RandomIds) };
-    let catalog = CatalogConfig::read(settings.catalog.clone(), base)?.open(services).await?;
+    let catalog = configuration.catalog.open(services).await?;
     Ok(Ingest {
-        settings,
+        settings: configuration.settings,
         catalog,
         topic: Arc::new(NoTopic),
         clock: Arc::new(SystemClock),

@@ -7,7 +7,7 @@ use sluice_model::TableName;
 
 /// One Kafka batch becomes one commit per Iceberg table.
 #[derive(Debug, Parser)]
-#[command(name = "sluice", version, about, arg_required_else_help = true)]
+#[command(name = "sluice", version, arg_required_else_help = true)]
 pub(crate) struct Cli {
     /// The configuration file.
     #[arg(long, short, global = true, default_value = "sluice.toml", env = "SLUICE_CONFIG")]

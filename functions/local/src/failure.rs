@@ -49,7 +49,7 @@ impl From<StartError> for Failure {
     fn from(error: StartError) -> Self {
         let (exit, hint) = match &error {
             StartError::Unreadable { .. } => (Exit::Config, "run `sluice init` to make one, or name it with --config"),
-            StartError::Config(_) | StartError::Catalog(_) => (Exit::Config, "see docs/configuration.md for every key"),
+            StartError::Config(_) => (Exit::Config, "see docs/configuration.md for every key"),
             StartError::Unavailable(_) => (Exit::Failed, "check catalog.uri and that the database can be reached"),
         };
         Self { exit, message: error.to_string(), hint: hint.to_owned() }

@@ -1,11 +1,12 @@
 //! A catalog in an SQL database, SQLite or PostgreSQL, with the tables of Iceberg's `JdbcCatalog` (schema version V1), so that PyIceberg's
 //! `SqlCatalog`, Spark and others see the same tables.
 
+use std::path::Path;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use iceberg::io::FileIO;
-use sluice_model::TableName;
+use sluice_model::{Class, TableName};
 use sluice_table::{Catalog, CommitError, CreateOutcome, TableCreation, TableError, TableOperations};
 use sqlx::any::AnyPoolOptions;
 use sqlx::{AnyPool, Executor as _, Row as _};
@@ -73,6 +74,9 @@ impl SqlCatalog {
 async fn connect(uri: &str) -> Result<AnyPool, TableError> {
     sqlx::any::install_default_drivers();
     let sqlite = uri.starts_with("sqlite:");
+    if sqlite {
+        create_folder(uri)?;
+    }
     let uri = if sqlite { creating(uri) } else { uri.to_owned() };
     let pool = AnyPoolOptions::new().max_connections(MAX_CONNECTIONS).acquire_timeout(Duration::from_secs(10));
     let pool = pool.after_connect(move |connection, _| {
@@ -86,6 +90,20 @@ async fn connect(uri: &str) -> Result<AnyPool, TableError> {
         })
     });
     pool.connect(&uri).await.map_err(reading("connecting"))
+}
+
+/// SQLite creates its file, but not the folder for it.
+fn create_folder(uri: &str) -> Result<(), TableError> {
+    let path = uri.trim_start_matches("sqlite:").trim_start_matches("//");
+    let path = path.split_once('?').map_or(path, |(path, _)| path);
+    match Path::new(path).parent().filter(|folder| !folder.as_os_str().is_empty() && !path.starts_with(':')) {
+        None => Ok(()),
+        Some(folder) => std::fs::create_dir_all(folder).map_err(|error| TableError::Catalog {
+            class: Class::Fatal,
+            what: format!("the folder {} of the SQL catalog cannot be made: {error}", folder.display()),
+            source: Some(Box::new(error)),
+        }),
+    }
 }
 
 /// The URI with the mode that creates the file.

@@ -110,13 +110,7 @@ impl Settings {
     /// # Errors
     /// [`ConfigError`] with all problems.
     pub fn from_toml(text: &str) -> Result<Self, ConfigError> {
-        match toml::from_str::<Value>(text) {
-            Ok(value) => Self::from_value(value),
-            Err(error) => {
-                let problem = ConfigProblem { code: ConfigCode::ConfigInvalid, path: "sluice.toml".to_owned(), message: error.to_string() };
-                Err(ConfigError { problems: vec![problem] })
-            }
-        }
+        Self::from_value(parse_toml(text)?)
     }
 
     /// Reads the configuration as a JSON value of the same shape.
@@ -164,6 +158,17 @@ impl Settings {
     pub fn configured_tables(&self) -> impl Iterator<Item = TableName> {
         self.tables.keys().filter_map(|name| TableName::parse(name))
     }
+}
+
+/// TOML text as a JSON value of the same shape.
+///
+/// # Errors
+/// [`ConfigError`] when the text is no TOML.
+pub fn parse_toml(text: &str) -> Result<Value, ConfigError> {
+    toml::from_str(text).map_err(|error| {
+        let problem = ConfigProblem { code: ConfigCode::ConfigInvalid, path: "sluice.toml".to_owned(), message: error.to_string() };
+        ConfigError { problems: vec![problem] }
+    })
 }
 
 fn read_source(mut section: Section, registries: &BTreeSet<String>, problems: &mut Problems) -> SourceSettings {
@@ -232,7 +237,11 @@ fn read_limits(mut section: Section, problems: &mut Problems) -> (Limits, usize)
     if max_open_writers == 0 {
         problems.add(ConfigCode::ConfigInvalid, &section.path_of("max_open_writers"), "at least 1 is needed");
     }
-    let _memory_bytes: Option<u64> = section.read("memory_bytes", problems);
+    let memory_bytes: Option<u64> = section.read("memory_bytes", problems);
+    if memory_bytes.is_some_and(|bytes| bytes > 0) {
+        let message = "this version does not bound memory by itself; a batch is bounded by the event, 6 MB";
+        problems.add(ConfigCode::ConfigUnsupported, &section.path_of("memory_bytes"), message);
+    }
     section.finish(problems);
     (limits, max_open_writers)
 }

@@ -2,9 +2,8 @@
 
 use std::path::Path;
 
-use sluice_ingest::{Ingest, start};
+use sluice_ingest::Ingest;
 use sluice_model::{BatchTally, Deadline};
-use sluice_runtime::Settings;
 
 use crate::cli::{DemoArgs, ErrorsCommand, TableCommand};
 use crate::failure::{Exit, Failure};
@@ -48,9 +47,7 @@ const OWN_FOLDER: &str = "warehouse";
 /// When the folder cannot be prepared, or holds something else than an earlier demo.
 pub(crate) async fn run(args: &DemoArgs, output: &Output) -> Result<(), Failure> {
     prepare(&args.dir)?;
-    let settings = Settings::from_toml(CONFIG).map_err(start::StartError::from)?;
-    let folder = super::folder_of(&args.dir.join("sluice.toml"));
-    let ingest = start::start(settings, &folder).await?;
+    let ingest = super::open(&args.dir.join("sluice.toml")).await?;
     output.heading("Sluice demo: change events of an ERP, a CRM, a shop and a BPM engine become Iceberg tables");
     output.line("");
     let total = apply(&ingest, output).await?;

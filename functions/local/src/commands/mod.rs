@@ -8,7 +8,7 @@ mod invoke;
 pub(crate) mod table;
 mod validate;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use sluice_ingest::{Ingest, start};
 
@@ -34,12 +34,5 @@ pub(crate) async fn run(cli: Cli, output: &Output) -> Result<(), Failure> {
 
 /// The function that the configuration file describes.
 async fn open(config: &Path) -> Result<Ingest, Failure> {
-    let settings = start::read_settings(config)?;
-    Ok(start::start(settings, &folder_of(config)).await?)
-}
-
-/// The folder that relative paths of a configuration file start at.
-fn folder_of(config: &Path) -> PathBuf {
-    let folder = config.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."));
-    std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned())
+    Ok(start::start(start::Configuration::read(config)?).await?)
 }

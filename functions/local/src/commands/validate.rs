@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde_json::{Value, json};
-use sluice_ingest::{Ingest, start};
+use sluice_ingest::Ingest;
 use sluice_model::TableName;
 use sluice_pipeline::settings::OnMissingTable;
 use sluice_table::{ledger, schema};
@@ -23,8 +23,7 @@ struct Finding {
 /// # Errors
 /// Exit code 2 when the configuration is wrong, 4 when a table is.
 pub(crate) async fn run(config: &Path, output: &Output) -> Result<(), Failure> {
-    let settings = start::read_settings(config)?;
-    let ingest = start::start(settings, &super::folder_of(config)).await?;
+    let ingest = super::open(config).await?;
     let mut names: Vec<TableName> = ingest.settings.configured_tables().collect();
     names.extend(ingest.catalog.tables().await?);
     names.sort_unstable();

@@ -3,10 +3,11 @@
 use std::path::Path;
 
 use serde_json::{Value, json};
-use sluice_ingest::{Ingest, start};
+use sluice_ingest::Ingest;
+use sluice_ingest::start::{self, Configuration};
 use sluice_model::config::ConfigCode;
 use sluice_model::{BatchTally, Deadline};
-use sluice_runtime::{ConfigError, Settings};
+use sluice_runtime::ConfigError;
 
 use super::case::{Case, CaseSchema};
 use super::setup::Tools;
@@ -64,10 +65,10 @@ pub(crate) async fn run_case(case: &Case, keep: Option<&Path>) -> Verdict {
 
 async fn in_folder(case: &Case, folder: &Path) -> Result<Verdict, String> {
     std::fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
-    match Settings::from_value(configuration(case, folder)) {
-        Ok(settings) => {
+    match Configuration::from_value(configuration(case, folder), folder) {
+        Ok(configuration) => {
             write_config(case, folder)?;
-            run(case, settings, folder).await
+            run(case, configuration).await
         }
         Err(error) => Ok(refused(case, &error)),
     }
@@ -141,8 +142,8 @@ fn refused(case: &Case, error: &ConfigError) -> Verdict {
     }
 }
 
-async fn run(case: &Case, settings: Settings, folder: &Path) -> Result<Verdict, String> {
-    let ingest = start::start(settings, folder).await.map_err(|error| error.to_string())?;
+async fn run(case: &Case, configuration: Configuration) -> Result<Verdict, String> {
+    let ingest = start::start(configuration).await.map_err(|error| error.to_string())?;
     let tools = Tools { ingest: &ingest, options: ingest.write_options(), context: ingest.commit_context(Deadline::NONE) };
     for table in &case.tables {
         setup::create(&tools, table).await.map_err(|error| format!("setting up {}: {error}", table.name))?;
