@@ -1,16 +1,14 @@
 # make demo | test | check | bench | corpus | foreign
 CARGO ?= cargo
-PYTHON ?= python3
-VENV := target/venv
 
-.PHONY: demo test check fmt bench corpus foreign tools
+.PHONY: demo test check fmt bench corpus postgres foreign
 
 ## The sample events of several systems become Iceberg tables in .demo/
 demo:
 	$(CARGO) run --quiet --package sluice-local -- demo
 
 ## All tests: Rust, the conformance corpus, and a foreign reader of what was written
-test: tests-rust corpus foreign
+test: tests-rust postgres foreign
 
 .PHONY: tests-rust
 tests-rust:
@@ -18,6 +16,10 @@ tests-rust:
 
 corpus:
 	$(CARGO) run --quiet --package sluice-local -- corpus tests/corpus
+
+## The catalog's contract on a real PostgreSQL
+postgres:
+	tests/services/postgres-contract.sh
 
 ## DuckDB reads the demo's tables and compares them row by row with what Sluice says they hold
 foreign:

@@ -64,6 +64,18 @@ async fn delivering_everything_twice_changes_nothing() {
 }
 
 #[tokio::test]
+async fn two_invocations_of_each_event_at_once_change_nothing() {
+    let once = after(events().into_iter().map(|(_, event)| event)).await;
+    let lake = lake();
+    for (name, event) in events() {
+        let (first, second) = futures::join!(lake.invoke(&event), lake.invoke(&event));
+        let (first, second) = (first.unwrap().tally, second.unwrap().tally);
+        assert!(first.replayed + second.replayed + first.control + second.control >= first.received, "{name}");
+    }
+    assert_eq!(lake.content().await, once);
+}
+
+#[tokio::test]
 async fn a_second_delivery_is_all_replayed_but_for_what_no_table_decides() {
     let lake = lake();
     for (name, event) in events() {

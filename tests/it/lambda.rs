@@ -2,13 +2,14 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
 
+use crate::binaries::built;
 use crate::lake::{Sent, event, sent};
 
 /// One invocation: the event and how long the function has.
@@ -47,7 +48,7 @@ impl Function {
                 serve(&stream, &next, &answered);
             }
         });
-        let process = Command::new(binary())
+        let process = Command::new(built("sluice-ingest", "ingest"))
             .env("AWS_LAMBDA_RUNTIME_API", address.to_string())
             .env("AWS_LAMBDA_FUNCTION_NAME", "ingest")
             .env("AWS_LAMBDA_FUNCTION_MEMORY_SIZE", "1769")
@@ -63,15 +64,6 @@ impl Function {
         self.invocations.send(Invocation { event, deadline }).unwrap();
         self.answers.recv_timeout(Duration::from_secs(120)).unwrap()
     }
-}
-
-/// The `ingest` binary beside the test's own.
-fn binary() -> PathBuf {
-    let folder = std::env::current_exe().unwrap().parent().unwrap().parent().unwrap().to_owned();
-    let path = folder.join("ingest");
-    let status = Command::new(env!("CARGO")).args(["build", "--quiet", "--package", "sluice-ingest", "--bin", "ingest"]).status().unwrap();
-    assert!(status.success() && path.exists(), "the ingest binary cannot be built at {}", path.display());
-    path
 }
 
 /// Serves one connection: GET …/next waits for an invocation, POST …/response and …/error carry an answer.

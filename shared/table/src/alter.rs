@@ -4,7 +4,7 @@ use iceberg::TableRequirement;
 use iceberg::spec::UnboundPartitionSpec;
 use sluice_model::{Class, TransformedColumn};
 
-use crate::creation::partition_spec;
+use crate::creation::{at_time, partition_spec};
 use crate::{CommitContext, StagedChange, TableError, TableOperations, TableVersion, metadata_file};
 
 /// Makes `fields` the table's partitioning for files written from now on. Nothing is done when it is that already.
@@ -20,7 +20,7 @@ pub async fn set_partitioning(
     for attempts in 1..=context.policy.max_attempts.max(1) {
         let version = operations.refresh().await?;
         let spec = partition_spec(fields, version.metadata.current_schema())?;
-        let Some(change) = change(&version, spec, context.ids.next_u128())? else { return Ok(()) };
+        let Some(change) = change(&version, spec, (context.ids.next_u128(), context.clock.now_ms()))? else { return Ok(()) };
         match operations.commit(&version, &change).await {
             Ok(_) => return Ok(()),
             Err(error) => match error.class() {
@@ -36,7 +36,7 @@ pub async fn set_partitioning(
     Err(TableError::OutOfAttempts { name: operations.name().clone(), attempts: context.policy.max_attempts, last })
 }
 
-fn change(version: &TableVersion, spec: UnboundPartitionSpec, file_id: u128) -> Result<Option<StagedChange>, TableError> {
+fn change(version: &TableVersion, spec: UnboundPartitionSpec, (file_id, now_ms): (u128, i64)) -> Result<Option<StagedChange>, TableError> {
     let metadata = &version.metadata;
     let builder = metadata.as_ref().clone().into_builder(Some(version.metadata_location.clone()));
     let built = builder.add_default_partition_spec(spec).and_then(iceberg::spec::TableMetadataBuilder::build);
@@ -51,7 +51,7 @@ fn change(version: &TableVersion, spec: UnboundPartitionSpec, file_id: u128) -> 
             TableRequirement::DefaultSpecIdMatch { default_spec_id: metadata.default_partition_spec_id() },
         ],
         metadata_location: metadata_file::next_location(Some(&version.metadata_location), &built.metadata, file_id),
-        metadata: built.metadata,
+        metadata: at_time(&built.metadata, now_ms.max(metadata.last_updated_ms()))?,
         expired_logs: built.expired_metadata_logs,
     }))
 }

@@ -90,7 +90,7 @@ fn invalid(error: &iceberg::Error) -> TableError {
 }
 
 /// iceberg stamps new metadata with the machine's clock; our clock is an argument.
-fn at_time(metadata: &TableMetadata, now_ms: i64) -> Result<TableMetadata, TableError> {
+pub(crate) fn at_time(metadata: &TableMetadata, now_ms: i64) -> Result<TableMetadata, TableError> {
     let wrong = |error: serde_json::Error| TableError::Invalid(format!("the table's metadata cannot be written: {error}"));
     let mut json = serde_json::to_value(metadata).map_err(wrong)?;
     if let Some(fields) = json.as_object_mut() {

@@ -1,0 +1,13 @@
+//! The product's binaries, built as a user builds them.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+/// The path of a binary of a package, after building it.
+pub fn built(package: &str, binary: &str) -> PathBuf {
+    let folder = std::env::current_exe().unwrap().parent().unwrap().parent().unwrap().to_owned();
+    let path = folder.join(binary);
+    let status = Command::new(env!("CARGO")).args(["build", "--quiet", "--package", package, "--bin", binary]).status().unwrap();
+    assert!(status.success() && path.exists(), "{binary} cannot be built at {}", path.display());
+    path
+}

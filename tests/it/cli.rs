@@ -1,0 +1,78 @@
+//! The binary `sluice` as a user meets it: the conformance cases, exit codes, JSON everywhere.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+use crate::binaries::built;
+
+fn root() -> std::path::PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+fn sluice(folder: &Path, arguments: &[&str]) -> Output {
+    Command::new(built("sluice-local", "sluice")).current_dir(folder).env_remove("SLUICE_CONFIG").args(arguments).output().unwrap()
+}
+
+fn json_lines(output: &Output) -> Vec<Value> {
+    String::from_utf8(output.stdout.clone()).unwrap().lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[test]
+fn every_case_in_scope_passes_and_the_others_say_why_they_are_not() {
+    let output = sluice(&root(), &["--json", "corpus", "tests/corpus"]);
+    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+    for verdict in json_lines(&output).iter().filter(|verdict| verdict.get("id").is_some()) {
+        let outcome = verdict["outcome"].as_str().unwrap().to_owned();
+        assert_ne!(outcome, "fail", "{verdict}");
+        assert_eq!(outcome == "unsupported", verdict["reason"] != "", "{verdict}");
+        *counts.entry(outcome).or_default() += 1;
+    }
+    assert!(output.status.success());
+    let unsupported = counts.get("unsupported").copied().unwrap_or_default();
+    assert!(counts["pass"] >= 122 && unsupported <= 32, "{counts:?}");
+}
+
+#[test]
+fn exit_codes_are_those_of_the_readme() {
+    let folder = tempfile::tempdir().unwrap();
+    let code = |arguments: &[&str]| sluice(folder.path(), arguments).status.code();
+    assert_eq!(code(&["table", "list"]), Some(2), "no configuration");
+    assert_eq!(code(&["init"]), Some(0));
+    assert_eq!(code(&["init"]), Some(2), "never over a file that is there");
+    assert_eq!(code(&["validate"]), Some(0));
+    assert_eq!(code(&["table", "show", "no.table"]), Some(3));
+    assert_eq!(code(&["errors", "show", "t:0:1"]), Some(3));
+    assert_eq!(code(&["corpus", "."]), Some(3), "no cases");
+    std::fs::write(folder.path().join("event.json"), "{}").unwrap();
+    assert_eq!(code(&["invoke", "ingest", "--event", "event.json"]), Some(1));
+    assert_eq!(code(&["nonsense"]), Some(2));
+    std::fs::write(
+        folder.path().join("case.json"),
+        r#"{"id":"x","name":"x","batches":[{"lambda_event":{}}],"expect":{"invocations":["ok"]}}"#,
+    )
+    .unwrap();
+    assert_eq!(code(&["corpus", "."]), Some(4));
+}
+
+#[test]
+fn the_demo_runs_and_its_lake_can_be_looked_at() {
+    let folder = tempfile::tempdir().unwrap();
+    let demo = sluice(folder.path(), &["--json", "demo", "--dir", "lake"]);
+    assert!(demo.status.success(), "{}", String::from_utf8_lossy(&demo.stderr));
+    let with = |arguments: &[&str]| sluice(folder.path(), &[&["--config", "lake/sluice.toml", "--json"], arguments].concat());
+    let tables = json_lines(&with(&["table", "list"])).remove(0);
+    assert_eq!(tables.as_array().unwrap().len(), 7);
+    let history = json_lines(&with(&["table", "history", "lake.orders"])).remove(0);
+    assert!(history[0]["ledger"].as_str().unwrap().contains("erp.cdc"), "{history}");
+    let letter = json_lines(&with(&["errors", "show", "erp.cdc:0:106"])).remove(0);
+    assert_eq!(letter["code"], "TYPE_MISMATCH");
+    let again = sluice(folder.path(), &["demo", "--dir", "lake"]);
+    assert!(again.status.success(), "a demo folder can be used again");
+    std::fs::create_dir(folder.path().join("mine")).unwrap();
+    std::fs::write(folder.path().join("mine/precious"), "x").unwrap();
+    assert_eq!(sluice(folder.path(), &["demo", "--dir", "mine"]).status.code(), Some(2), "a foreign folder is not touched");
+    assert!(folder.path().join("mine/precious").exists());
+}
