@@ -1,1 +1,3 @@
-//! The tests that need more than one crate; see `it/` and `tidy.rs`.
+//! What the tests share beyond one target: the fuzz targets, which cargo-fuzz runs for long and `it::fuzz` runs for a moment.
+
+pub mod fuzz;

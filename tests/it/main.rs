@@ -7,6 +7,7 @@ mod crash;
 mod crashing;
 mod events;
 mod faults;
+mod fuzz;
 mod isolation;
 mod lake;
 mod lambda;
