@@ -12,7 +12,7 @@ venv=target/foreign/venv
 if [ ! -x "$venv/bin/python" ]; then
   "$python" -m venv "$venv"
 fi
-"$venv/bin/python" -c 'import duckdb, duckdb_extension_iceberg, duckdb_extension_avro, pytz' 2>/dev/null ||
+"$venv/bin/python" -c 'import duckdb, duckdb_extension_iceberg, duckdb_extension_avro, pyarrow, pytz' 2>/dev/null ||
   "$venv/bin/pip" install --quiet --disable-pip-version-check -r tests/foreign/requirements.txt
 cargo build --quiet --package sluice-local
 lakes=target/foreign/lakes
@@ -20,3 +20,4 @@ rm -rf "$lakes" && mkdir -p "$lakes"
 target/debug/sluice demo --dir "$lakes/demo" >/dev/null
 target/debug/sluice corpus tests/corpus --keep "$lakes" >/dev/null || true # its verdicts are `make corpus`' business
 "$venv/bin/python" tests/foreign/compare.py target/debug/sluice "$lakes"
+"$venv/bin/python" tests/foreign/differential.py target/debug/sluice "$PWD/$lakes" "${DIFFERENTIAL_SEEDS:-40}"
