@@ -110,7 +110,7 @@ fn every_reason_code_and_every_setting_is_documented() {
         assert!(codes.contains(&format!("`{code}`")), "docs/reason-codes.md lacks {code}");
     }
     let reference = std::fs::read_to_string(root().join("docs/configuration.md")).unwrap();
-    let settings = std::fs::read_to_string(root().join("shared/pipeline/src/settings.rs")).unwrap();
+    let settings = std::fs::read_to_string(root().join("shared/pipeline/src/settings/read.rs")).unwrap();
     let keys =
         settings.split("section.read(\"").chain(settings.split("section.parse(\"")).chain(settings.split("section.parse_list(\"")).skip(1);
     for key in keys.filter_map(|rest| rest.split_once('"')).map(|(key, _)| key).filter(|key| !key.contains(char::is_whitespace)) {
