@@ -258,10 +258,8 @@ fn after_trouble(table: &TableName, trouble: &Trouble) -> Progress {
     let message = trouble.error.to_string();
     match (class, trouble.on_unavailable) {
         (Class::Fatal, OnUnavailable::DeadLetter) => {
-            let code = match trouble.error {
-                TableError::Replaced { .. } => ReasonCode::TableReplaced,
-                _ => ReasonCode::TableUnavailable,
-            };
+            let replaced = matches!(trouble.error, TableError::Replaced { .. });
+            let code = if replaced { ReasonCode::TableReplaced } else { ReasonCode::TableUnavailable };
             Progress::Refused(Rejection::new(Stage::Table, code, message))
         }
         (Class::Fatal, OnUnavailable::Block) | (Class::Conflict | Class::Transient | Class::Unknown, _) => {

@@ -204,10 +204,8 @@ pub(crate) fn route_text(node: Option<Node<'_>>) -> Option<std::borrow::Cow<'_, 
 
 /// The type of a field of a declared struct.
 pub(crate) fn field_type(declared: Option<&Arc<DeclaredType>>, name: &str) -> Option<Arc<DeclaredType>> {
-    match declared?.as_ref() {
-        DeclaredType::Struct(fields) => fields.iter().find(|field| field.name == name).map(|field| Arc::new(field.kind.clone())),
-        _ => None,
-    }
+    let DeclaredType::Struct(fields) = declared?.as_ref() else { return None };
+    fields.iter().find(|field| field.name == name).map(|field| Arc::new(field.kind.clone()))
 }
 
 /// The image at `node`: it has to be an object.

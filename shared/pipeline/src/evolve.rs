@@ -88,7 +88,22 @@ fn descend<'c>(column: &'c mut Column, path: &[String]) -> Option<&'c mut Column
         ColumnType::Struct(fields) => descend(fields.iter_mut().find(|field| field.name == *step)?, rest),
         ColumnType::List(element) => descend(element, rest),
         ColumnType::Map(key, value) => descend(if step == "key" { key } else { value }, rest),
-        _ => None,
+        ColumnType::Boolean
+        | ColumnType::Int
+        | ColumnType::Long
+        | ColumnType::Float
+        | ColumnType::Double
+        | ColumnType::Decimal { .. }
+        | ColumnType::Date
+        | ColumnType::Time
+        | ColumnType::Timestamp
+        | ColumnType::TimestampTz
+        | ColumnType::TimestampNs
+        | ColumnType::TimestampTzNs
+        | ColumnType::String
+        | ColumnType::Uuid
+        | ColumnType::Fixed(_)
+        | ColumnType::Binary => None,
     }
 }
 
@@ -96,10 +111,8 @@ fn struct_at<'c>(columns: &'c mut Vec<Column>, path: &[String]) -> Option<&'c mu
     if path.is_empty() {
         return Some(columns);
     }
-    match &mut column_at(columns, path)?.kind {
-        ColumnType::Struct(fields) => Some(fields),
-        _ => None,
-    }
+    let ColumnType::Struct(fields) = &mut column_at(columns, path)?.kind else { return None };
+    Some(fields)
 }
 
 /// The type that holds values of both; where there is none, the first decides.
@@ -184,7 +197,22 @@ fn number(column: &mut Column, last: &mut i32) {
             number(key, last);
             number(value, last);
         }
-        _ => {}
+        ColumnType::Boolean
+        | ColumnType::Int
+        | ColumnType::Long
+        | ColumnType::Float
+        | ColumnType::Double
+        | ColumnType::Decimal { .. }
+        | ColumnType::Date
+        | ColumnType::Time
+        | ColumnType::Timestamp
+        | ColumnType::TimestampTz
+        | ColumnType::TimestampNs
+        | ColumnType::TimestampTzNs
+        | ColumnType::String
+        | ColumnType::Uuid
+        | ColumnType::Fixed(_)
+        | ColumnType::Binary => {}
     }
 }
 

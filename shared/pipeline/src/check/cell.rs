@@ -60,7 +60,20 @@ fn number(digits: &str, kind: &ColumnType) -> Option<Operand> {
         ColumnType::Int | ColumnType::Long => scaled(digits, 0),
         ColumnType::Decimal { scale, .. } => scaled(digits, i64::from(*scale)),
         ColumnType::Float | ColumnType::Double => digits.parse().ok().map(Operand::Fraction),
-        _ => None,
+        ColumnType::Boolean
+        | ColumnType::Date
+        | ColumnType::Time
+        | ColumnType::Timestamp
+        | ColumnType::TimestampTz
+        | ColumnType::TimestampNs
+        | ColumnType::TimestampTzNs
+        | ColumnType::String
+        | ColumnType::Uuid
+        | ColumnType::Fixed(_)
+        | ColumnType::Binary
+        | ColumnType::Struct(_)
+        | ColumnType::List(_)
+        | ColumnType::Map(..) => None,
     }
 }
 
@@ -114,9 +127,10 @@ pub(super) fn compare(array: &ArrayRef, row: usize, (kind, operand): (&ColumnTyp
             Some(if *exact { order } else { order.then(Ordering::Less) })
         }
         Operand::Fraction(value) => {
-            let own = match kind {
-                ColumnType::Float => f64::from(array.as_primitive_opt::<Float32Type>()?.value(row)),
-                _ => array.as_primitive_opt::<Float64Type>()?.value(row),
+            let own = if *kind == ColumnType::Float {
+                f64::from(array.as_primitive_opt::<Float32Type>()?.value(row))
+            } else {
+                array.as_primitive_opt::<Float64Type>()?.value(row)
             };
             Some(sql_order(own, *value))
         }
@@ -139,7 +153,16 @@ fn integer(array: &ArrayRef, row: usize, kind: &ColumnType) -> Option<i128> {
         ColumnType::Time => array.as_primitive_opt::<Time64MicrosecondType>()?.value(row).into(),
         ColumnType::Timestamp | ColumnType::TimestampTz => array.as_primitive_opt::<TimestampMicrosecondType>()?.value(row).into(),
         ColumnType::TimestampNs | ColumnType::TimestampTzNs => array.as_primitive_opt::<TimestampNanosecondType>()?.value(row).into(),
-        _ => return None,
+        ColumnType::Boolean
+        | ColumnType::Float
+        | ColumnType::Double
+        | ColumnType::String
+        | ColumnType::Uuid
+        | ColumnType::Fixed(_)
+        | ColumnType::Binary
+        | ColumnType::Struct(_)
+        | ColumnType::List(_)
+        | ColumnType::Map(..) => return None,
     })
 }
 

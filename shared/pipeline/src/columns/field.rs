@@ -122,11 +122,15 @@ impl<'e> FieldBuilder<'e> {
                     values.validity.append_non_null();
                     values.level.append(cell, recorder);
                 }
-                _ => self.append_other(cell.node, recorder, "is no object"),
+                NodeKind::Null | NodeKind::Bool | NodeKind::Number | NodeKind::String | NodeKind::Array => {
+                    self.append_other(cell.node, recorder, "is no object");
+                }
             },
             Values::List(values) => match cell.node.kind() {
                 NodeKind::Array => values.append(cell, recorder),
-                _ => self.append_other(cell.node, recorder, "is no array"),
+                NodeKind::Null | NodeKind::Bool | NodeKind::Number | NodeKind::String | NodeKind::Object => {
+                    self.append_other(cell.node, recorder, "is no array");
+                }
             },
             Values::Map(values) => match (cell.node.kind(), cell.declared) {
                 (NodeKind::Object, _) => values.append_object(cell, &self.path, recorder),
@@ -209,10 +213,7 @@ impl StructValues<'_> {
 
 impl<'e> ListValues<'e> {
     fn append(&mut self, cell: &Cell<'e>, recorder: &mut Recorder<'_>) {
-        let declared = match cell.declared {
-            Some(DeclaredType::List(element)) => Some(&element.kind),
-            _ => None,
-        };
+        let declared = if let Some(DeclaredType::List(element)) = cell.declared { Some(&element.kind) } else { None };
         for node in cell.node.elements() {
             self.element.append(&Cell { node, declared }, recorder);
             self.runs.length += 1;
@@ -293,10 +294,7 @@ fn entry_array(fields: Fields, columns: Vec<ArrayRef>) -> Result<StructArray, Ar
 }
 
 fn declared_entry(declared: Option<&DeclaredType>) -> (Option<&DeclaredType>, Option<&DeclaredType>) {
-    match declared {
-        Some(DeclaredType::Map(key, value)) => (Some(&key.kind), Some(&value.kind)),
-        _ => (None, None),
-    }
+    if let Some(DeclaredType::Map(key, value)) = declared { (Some(&key.kind), Some(&value.kind)) } else { (None, None) }
 }
 
 fn is_last(object: Node<'_>, name: &str, node: Node<'_>) -> bool {

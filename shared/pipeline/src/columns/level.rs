@@ -133,10 +133,7 @@ impl<'e> Level<'e> {
 }
 
 pub(crate) fn declared_fields(declared: Option<&DeclaredType>) -> &[DeclaredField] {
-    match declared {
-        Some(DeclaredType::Struct(fields)) => fields,
-        _ => &[],
-    }
+    if let Some(DeclaredType::Struct(fields)) = declared { fields } else { &[] }
 }
 
 /// The declared type of the field called `name`, which mostly stands at the same place in the schema as in the data.

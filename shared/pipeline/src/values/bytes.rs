@@ -50,10 +50,8 @@ pub(crate) fn read_bytes(carrier: &Carrier<'_>, reading: &Reading<'_>) -> Read<V
 
 /// Declared bytes arrive as base64, whatever the column says.
 fn form(reading: &Reading<'_>) -> BinaryText {
-    match reading.declared {
-        Some(DeclaredType::Bytes | DeclaredType::Decimal { .. }) => BinaryText::Base64,
-        _ => reading.column.binary.unwrap_or(BinaryText::Base64),
-    }
+    let declared = matches!(reading.declared, Some(DeclaredType::Bytes | DeclaredType::Decimal { .. }));
+    if declared { BinaryText::Base64 } else { reading.column.binary.unwrap_or(BinaryText::Base64) }
 }
 
 fn parse_hex(text: &str) -> Option<Vec<u8>> {

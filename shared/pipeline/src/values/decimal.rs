@@ -116,10 +116,8 @@ pub(crate) fn declared_number(carrier: &Carrier<'_>, reading: &Reading<'_>) -> R
 
 /// The scale at which a declared decimal is written as text.
 pub(crate) fn declared_scale(declared: Option<&DeclaredType>) -> usize {
-    match declared {
-        Some(DeclaredType::Decimal { scale, .. }) => usize::try_from(*scale).unwrap_or(0).min(MAX_UNSCALED_BYTES),
-        _ => 0,
-    }
+    let Some(DeclaredType::Decimal { scale, .. }) = declared else { return 0 };
+    usize::try_from(*scale).unwrap_or(0).min(MAX_UNSCALED_BYTES)
 }
 
 /// A negative carrier is the two's complement of a number from 2^63 up.

@@ -152,7 +152,26 @@ fn date_unit(carrier: &Carrier<'_>, reading: &Reading<'_>) -> Result<TimeUnit, F
         Some(DeclaredType::Date) => Ok(TimeUnit::Days),
         Some(DeclaredType::Timestamp(unit) | DeclaredType::Instant(unit)) => Ok(*unit),
         Some(DeclaredType::Time(_)) => Err(Fault::mismatch(carrier, "is declared as a time of day, not a date")),
-        _ => {
+        None
+        | Some(
+            DeclaredType::Boolean
+            | DeclaredType::Int
+            | DeclaredType::Long
+            | DeclaredType::UnsignedLong
+            | DeclaredType::Float
+            | DeclaredType::Double
+            | DeclaredType::Text
+            | DeclaredType::JsonText
+            | DeclaredType::Bytes
+            | DeclaredType::Decimal { .. }
+            | DeclaredType::VariableScaleDecimal
+            | DeclaredType::ZonedText
+            | DeclaredType::ZonedTimeText
+            | DeclaredType::Uuid
+            | DeclaredType::Struct(_)
+            | DeclaredType::List(_)
+            | DeclaredType::Map(..),
+        ) => {
             let hinted = (reading.hints.integer_dates == IntegerDates::Days).then_some(TimeUnit::Days);
             reading.column.time_unit.or(hinted).or(reading.table.settings.time_unit).ok_or_else(|| ambiguous(carrier))
         }
@@ -195,7 +214,26 @@ fn time_unit(carrier: &Carrier<'_>, reading: &Reading<'_>) -> Result<TimeUnit, F
         Some(DeclaredType::Date | DeclaredType::Timestamp(_) | DeclaredType::Instant(_)) => {
             Err(Fault::mismatch(carrier, "is declared as a date, not a time of day"))
         }
-        _ => bare_unit(carrier, reading),
+        None
+        | Some(
+            DeclaredType::Boolean
+            | DeclaredType::Int
+            | DeclaredType::Long
+            | DeclaredType::UnsignedLong
+            | DeclaredType::Float
+            | DeclaredType::Double
+            | DeclaredType::Text
+            | DeclaredType::JsonText
+            | DeclaredType::Bytes
+            | DeclaredType::Decimal { .. }
+            | DeclaredType::VariableScaleDecimal
+            | DeclaredType::ZonedText
+            | DeclaredType::ZonedTimeText
+            | DeclaredType::Uuid
+            | DeclaredType::Struct(_)
+            | DeclaredType::List(_)
+            | DeclaredType::Map(..),
+        ) => bare_unit(carrier, reading),
     }
 }
 
@@ -248,7 +286,26 @@ fn timestamp_unit(carrier: &Carrier<'_>, reading: &Reading<'_>) -> Result<TimeUn
         Some(DeclaredType::Date | DeclaredType::Time(_)) => {
             Err(Fault::mismatch(carrier, "is declared as a date or a time of day, not a timestamp"))
         }
-        _ => bare_unit(carrier, reading),
+        None
+        | Some(
+            DeclaredType::Boolean
+            | DeclaredType::Int
+            | DeclaredType::Long
+            | DeclaredType::UnsignedLong
+            | DeclaredType::Float
+            | DeclaredType::Double
+            | DeclaredType::Text
+            | DeclaredType::JsonText
+            | DeclaredType::Bytes
+            | DeclaredType::Decimal { .. }
+            | DeclaredType::VariableScaleDecimal
+            | DeclaredType::ZonedText
+            | DeclaredType::ZonedTimeText
+            | DeclaredType::Uuid
+            | DeclaredType::Struct(_)
+            | DeclaredType::List(_)
+            | DeclaredType::Map(..),
+        ) => bare_unit(carrier, reading),
     }
 }
 
