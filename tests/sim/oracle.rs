@@ -60,12 +60,6 @@ impl Oracle {
         }
     }
 
-    /// The table as it is.
-    pub fn version(&self, name: &TableName) -> Option<TableVersion> {
-        let table = now(self.catalog.load(name)).unwrap()?;
-        Some(now(table.refresh()).unwrap())
-    }
-
     /// Looks at whatever has changed since the last time.
     pub fn look(&mut self) -> Result<(), Broken> {
         let pointers = self.sim.world().pointers.clone();

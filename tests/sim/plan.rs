@@ -1,5 +1,7 @@
 //! What a run is made of. All of it follows from the seed, unless shrinking or the environment says otherwise.
 
+use sluice_model::mutants::Mutant;
+
 use crate::records::Delivery;
 use crate::rng::Rng;
 use crate::trouble::{Trouble, Troubles};
@@ -16,6 +18,8 @@ pub struct Plan {
     /// How many calls of 100 get into trouble.
     pub percent: usize,
     pub delivery: Delivery,
+    /// The deliberate fault of the product, if it is to have one.
+    pub mutant: Option<Mutant>,
 }
 
 impl Plan {
@@ -33,6 +37,7 @@ impl Plan {
             troubles,
             percent: 2 + rng.below(16),
             delivery: if rng.chance(50) { Delivery::InOrder } else { Delivery::AnyOrder },
+            mutant: None,
         }
     }
 
@@ -43,6 +48,7 @@ impl Plan {
         plan.steps = read("SIM_STEPS").map_or(plan.steps, |text| text.parse().unwrap());
         plan.invocations = read("SIM_INVOCATIONS").map_or(plan.invocations, |text| text.parse().unwrap());
         plan.troubles = read("SIM_TROUBLES").map_or(plan.troubles, |text| Troubles::parse(&text));
+        plan.mutant = read("SIM_MUTANT").and_then(|name| Mutant::ALL.into_iter().find(|mutant| format!("{mutant:?}") == name));
         Some(plan)
     }
 }
@@ -51,6 +57,7 @@ impl Plan {
 impl std::fmt::Display for Plan {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { seed, steps, invocations, troubles, .. } = self;
-        write!(f, "SIM_SEED={seed} SIM_STEPS={steps} SIM_INVOCATIONS={invocations} SIM_TROUBLES={troubles}")
+        write!(f, "SIM_SEED={seed} SIM_STEPS={steps} SIM_INVOCATIONS={invocations} SIM_TROUBLES={troubles}")?;
+        self.mutant.map_or(Ok(()), |mutant| write!(f, " SIM_MUTANT={mutant:?}"))
     }
 }

@@ -4,9 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
+use arrow_array::RecordBatch;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Int32Type, Int64Type};
-use arrow_array::{Array, RecordBatch};
 use iceberg::spec::{DataContentType, FormatVersion, ManifestList, ManifestStatus, Snapshot};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use sluice_table::TableVersion;

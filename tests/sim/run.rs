@@ -9,7 +9,7 @@ use std::task::{Context, Poll, Waker};
 use serde_json::json;
 use sluice_deadletter::NoTopic;
 use sluice_ingest::{Ingest, IngestError, Reply};
-use sluice_model::{Class, Deadline};
+use sluice_model::{Class, Deadline, mutants};
 use sluice_runtime::Settings;
 use sluice_testkit::SeededIds;
 
@@ -240,7 +240,8 @@ impl Run {
     fn poll(&mut self, number: usize) -> Result<(), Broken> {
         let Some(task) = self.tasks.get_mut(&number) else { return Ok(()) };
         self.sim.world().current = Some(number);
-        let polled = task.future.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+        // Only the product is at fault, never the oracle.
+        let polled = mutants::with(self.plan.mutant, || task.future.as_mut().poll(&mut Context::from_waker(Waker::noop())));
         self.sim.world().current = None;
         match polled {
             Poll::Pending => Ok(()),
