@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use sluice_codec::document::DeclaredCache;
 use sluice_codec::{DecodedUnit, Format, RecordDocument, decode, read_document};
+use sluice_model::mutants::{self, Mutant};
 use sluice_model::{
     ChangeEvent, Claims, ControlKind, Coordinate, DecodedEvent, Interval, PartitionKey, ReasonCode, Rejection, SchemaChange, SourceRecord,
     Stage, TableName, TopicPartition,
@@ -156,6 +157,9 @@ fn mark_repeated(units: &mut [Unit<'_>]) {
 pub fn batch_claims(units: &[Unit<'_>]) -> Claims {
     let mut claims = Claims::default();
     for unit in units.iter().filter(|unit| unit.key.partition >= 0) {
+        if mutants::is(Mutant::ForgetPartition) && unit.key != units[0].key {
+            continue;
+        }
         claims.add(&unit.key, Interval::of_record(unit.coordinate.offset));
     }
     claims

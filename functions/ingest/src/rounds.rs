@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 
 use futures::StreamExt as _;
 use sluice_deadletter::{DeadLetter, ErrorTable, LetterFate};
+use sluice_model::mutants::{self, Mutant};
 use sluice_model::{Class, Deadline, ReasonCode, Rejection, Stage, TableName};
 use sluice_pipeline::settings::OnUnavailable;
 use sluice_table::{DeltaOutcome, TableError, commit_delta, prepare};
@@ -59,8 +60,14 @@ pub async fn run(ingest: &Ingest, batch: &Batch<'_>, deadline: Deadline) -> Resu
     for _ in 0..MAX_ROUNDS {
         rounds.check_deadline()?;
         let works = rounds.resolve_all(&mut refused).await;
-        rounds.write_letters(std::mem::take(&mut refused)).await?;
-        rounds.commit_all(works).await;
+        let letters = std::mem::take(&mut refused);
+        if mutants::is(Mutant::DataBeforeLetters) {
+            rounds.commit_all(works).await;
+            rounds.write_letters(letters).await?;
+        } else {
+            rounds.write_letters(letters).await?;
+            rounds.commit_all(works).await;
+        }
         if !rounds.progress.values().any(|progress| matches!(progress, Progress::Pending | Progress::Refused(_))) {
             return rounds.finish();
         }

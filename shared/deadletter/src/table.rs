@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use sluice_model::mutants::{self, Mutant};
 use sluice_model::{Claims, Coordinate, Coverage, OffsetLedger, PartitionKey, TableName, Transform, TransformedColumn};
 use sluice_table::{
     Catalog, CommitContext, DeltaOutcome, RowDelta, TableCreation, TableError, TableOperations, TableVersion, WriteOptions, commit_delta,
@@ -148,6 +149,7 @@ fn delta(version: &TableVersion, letters: &[DeadLetter], now_ms: i64) -> Result<
         match letter.repetition {
             // Below the floor nothing can be claimed: the ledger has given up telling there.
             Repetition::Possible => {}
+            Repetition::First if mutants::is(Mutant::LettersWithoutLedger) => {}
             Repetition::First => {
                 claims.add(&letter.key, letter.claim);
                 applies.push((letter.key.clone(), letter.coordinate));

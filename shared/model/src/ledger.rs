@@ -13,6 +13,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
+use crate::mutants::{self, Mutant};
 use crate::{Coordinate, Interval, PartitionKey};
 
 /// What a ledger knows of a coordinate.
@@ -50,7 +51,8 @@ impl LedgerEntry {
             return Coverage::BelowFloor;
         }
         let behind = self.intervals.partition_point(|interval| interval.start() <= coordinate);
-        let decided = behind > 0 && self.intervals[behind - 1].contains(coordinate);
+        let mutated = mutants::is(Mutant::Watermark) && self.end().is_some_and(|end| coordinate < end);
+        let decided = mutated || behind > 0 && self.intervals[behind - 1].contains(coordinate);
         if decided { Coverage::Decided } else { Coverage::New }
     }
 
@@ -177,6 +179,9 @@ impl OffsetLedger {
     /// What is known of a coordinate.
     #[must_use]
     pub fn coverage(&self, key: &PartitionKey, coordinate: Coordinate) -> Coverage {
+        if mutants::is(Mutant::OffsetAlone) && self.entries.values().any(|entry| entry.coverage(coordinate) == Coverage::Decided) {
+            return Coverage::Decided;
+        }
         self.entries.get(key).map_or(Coverage::New, |entry| entry.coverage(coordinate))
     }
 

@@ -11,6 +11,7 @@ pub mod coordinate;
 pub mod declared;
 pub mod event;
 pub mod ledger;
+pub mod mutants;
 pub mod partitioning;
 pub mod reason;
 pub mod schema;

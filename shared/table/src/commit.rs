@@ -2,6 +2,7 @@
 
 use async_trait::async_trait;
 use iceberg::spec::TableMetadata;
+use sluice_model::mutants::{self, Mutant};
 use sluice_model::{Clock, Deadline, IdSource, TableName};
 use uuid::Uuid;
 
@@ -211,9 +212,8 @@ impl CommitLoop<'_> {
         if version.metadata.snapshot_by_id(self.staging.identity.snapshot_id).is_some() {
             return Ok(Some(self.committed(version)));
         }
-        let delta = &self.staging.prepared.delta;
         let stale = |reason| Ok(Some(DeltaOutcome::Stale { version: version.clone(), reason }));
-        match coverage(&read(&version.metadata)?, &delta.applies, &delta.claims) {
+        match self.coverage(&version)? {
             DeltaCoverage::New => {}
             DeltaCoverage::Decided => return Ok(Some(DeltaOutcome::AlreadyCommitted { version })),
             DeltaCoverage::Mixed => return stale(StaleReason::LedgerMoved),
@@ -222,6 +222,16 @@ impl CommitLoop<'_> {
             Some(reason) => stale(reason),
             None => Ok(None),
         }
+    }
+
+    /// What the ledger of `base` says of the delta.
+    fn coverage(&self, base: &TableVersion) -> Result<DeltaCoverage, TableError> {
+        let PreparedDelta { delta, base: made_on, .. } = &self.staging.prepared;
+        if mutants::is(Mutant::SkipLedgerCheck) || mutants::is(Mutant::UnknownIsFailure) && self.attempts > 1 {
+            return Ok(DeltaCoverage::New);
+        }
+        let asked = if mutants::is(Mutant::CheckBeforeRefresh) { &made_on.version } else { base };
+        Ok(coverage(&read(&asked.metadata)?, &delta.applies, &delta.claims))
     }
 
     fn check_same_table(&self, base: &TableVersion) -> Result<(), TableError> {
@@ -241,7 +251,10 @@ impl CommitLoop<'_> {
         if prepared.schema.is_some() && !same_schemas(&metadata, &prepared.base.version.metadata) {
             return Ok(Some(StaleReason::SchemaChanged));
         }
-        if prepared.delta.base_use == BaseUse::PinnedToSnapshot && metadata.current_snapshot_id() != made_on.snapshot_id {
+        if prepared.delta.base_use == BaseUse::PinnedToSnapshot
+            && metadata.current_snapshot_id() != made_on.snapshot_id
+            && !mutants::is(Mutant::IgnorePin)
+        {
             return Ok(Some(StaleReason::SnapshotMoved));
         }
         if metadata.default_partition_spec_id() != prepared.data_spec_id {
@@ -263,6 +276,13 @@ impl CommitLoop<'_> {
         match self.ops.commit(&base.version, &change).await {
             Ok(version) => Ok(Step::Done(self.committed(version))),
             Err(error @ (CommitError::Conflict | CommitError::Transient { .. })) => Ok(Step::Again(error.to_string())),
+            Err(CommitError::Unknown { .. }) if mutants::is(Mutant::UnknownIsSuccess) => {
+                Ok(Step::Done(self.committed(base.version.clone())))
+            }
+            Err(CommitError::Unknown { what, .. }) if mutants::is(Mutant::UnknownIsFailure) => {
+                self.staging = Staging::new(self.staging.prepared.clone(), new_identity(&base.version, self.context.ids)?);
+                Ok(Step::Again(what))
+            }
             Err(CommitError::Unknown { what, .. }) => self.look_up(what).await.map(Step::Done),
             Err(CommitError::Fatal { what, source }) => Err(TableError::Catalog { class: sluice_model::Class::Fatal, what, source }),
         }
@@ -282,6 +302,11 @@ impl CommitLoop<'_> {
                 break;
             }
             self.rest().await;
+        }
+        if mutants::is(Mutant::DeleteAfterUnknown) {
+            for file in self.staging.prepared.files() {
+                let _ = self.staging.prepared.base.version.file_io.delete(file.file.file_path()).await;
+            }
         }
         Err(TableError::UnknownOutcome { name: self.name(), snapshot_id, what })
     }

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use iceberg::spec::TableMetadata;
+use sluice_model::mutants::{self, Mutant};
 use sluice_model::{Claims, Coordinate, Coverage, OffsetLedger, PartitionKey};
 
 use crate::TableError;
@@ -16,11 +17,17 @@ use crate::TableError;
 /// # Errors
 /// [`TableError::Ledger`] when what is stored is no ledger.
 pub fn read(metadata: &TableMetadata) -> Result<OffsetLedger, TableError> {
+    if mutants::is(Mutant::LedgerInPropertiesOnly) {
+        return Ok(OffsetLedger::from_properties(metadata.properties().iter())?);
+    }
     let mut next = metadata.current_snapshot_id();
     // The bound keeps a circle in broken metadata from hanging us.
     for _ in 0..=metadata.snapshots().len() {
         let Some(id) = next else { return Ok(OffsetLedger::default()) };
         let Some(snapshot) = metadata.snapshot_by_id(id) else {
+            if mutants::is(Mutant::LedgerInSummaryOnly) {
+                return Ok(OffsetLedger::default());
+            }
             return Ok(OffsetLedger::from_properties(metadata.properties().iter())?);
         };
         if let Some(text) = snapshot.summary().additional_properties.get(OffsetLedger::SUMMARY_KEY) {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use iceberg::TableRequirement;
 use iceberg::spec::{MAIN_BRANCH, ManifestFile, Snapshot, TableMetadata, TableMetadataBuilder, UnboundPartitionSpec};
 use sluice_model::OffsetLedger;
+use sluice_model::mutants::{self, Mutant};
 
 use crate::ledger::{PropertyChange, property_change};
 use crate::manifests::Base;
@@ -43,7 +44,8 @@ impl Staging {
     /// Builds the change on that base. `ledger` is the base's.
     pub(crate) async fn stage(&mut self, base: &mut Base, mut ledger: OffsetLedger, attempt: Attempt) -> Result<StagedChange, TableError> {
         self.gaps_closed = ledger.claim(&self.prepared.delta.claims);
-        let before = base.manifests().await?.to_vec();
+        let listed = if mutants::is(Mutant::StaleManifestList) { &mut self.prepared.base } else { &mut *base };
+        let before = listed.manifests().await?.to_vec();
         let base = &base.version;
         let mut properties = property_change(&base.metadata, &ledger);
         properties.set.extend(self.prepared.delta.properties.clone());
@@ -108,7 +110,7 @@ impl Staging {
             attempt: attempt.number,
             timestamp_ms: next_timestamp(&base.metadata, attempt.now_ms),
             files: &self.prepared.files,
-            manifests: &manifests,
+            manifests: if mutants::is(Mutant::ClaimWithoutApplying) && attempt.number > 1 { &[] } else { &manifests },
             before,
             truncate: self.prepared.delta.truncate,
             summary,
