@@ -114,17 +114,55 @@ async fn missing(
         OnMissingTable::Create => {}
     }
     let open: Vec<(usize, &ChangeEvent<'_>)> = changes.into_iter().filter(|(unit, _)| !is_dead_letter(batch, *unit, errors)).collect();
-    let context = TableContext { schema: None, settings: &settings, case: ingest.settings.route.case(), ddl_columns: &[], refused: &[] };
-    let events: Vec<&ChangeEvent<'_>> = open.iter().map(|(_, event)| *event).collect();
-    let converted = convert(&events, &context).map_err(|error| column(&error))?;
-    if converted.is_empty() {
-        let refused = converted.rejections.iter().map(|(event, rejection)| (open[*event].0, rejection.clone()));
-        resolved.refused.extend(refused);
-        resolved.decided.extend(replayed_dead_letters(batch, units, errors));
-        return Ok(Missing::Refused(Box::new(resolved)));
+    let (converted, folded) = as_new_table(ingest, &settings, &open)?;
+    if folded.outcomes.iter().any(|(_, outcome)| *outcome == Outcome::Row) {
+        ingest.catalog.create(table, &creation(converted.schema, &settings)).await?;
+        return Ok(Missing::Created);
     }
-    ingest.catalog.create(table, &creation(converted.schema, &settings)).await?;
-    Ok(Missing::Created)
+    // Without a row there is nothing to make a table of: a delete or truncate of a table that is not there changes nothing.
+    let outcomes = note_outcomes((&converted, folded.outcomes), &open, &mut resolved);
+    resolved.decided.extend(outcomes);
+    resolved.decided.extend(replayed_dead_letters(batch, units, errors));
+    Ok(Missing::Refused(Box::new(resolved)))
+}
+
+/// What the changes come to in a table that they make themselves.
+fn as_new_table(ingest: &Ingest, settings: &TableSettings, open: &[(usize, &ChangeEvent<'_>)]) -> Result<(Converted, Folded), TableError> {
+    let events: Vec<&ChangeEvent<'_>> = open.iter().map(|(_, event)| *event).collect();
+    let case = ingest.settings.route.case();
+    let mut refused: Vec<(usize, Rejection)> = Vec::new();
+    // Each round refuses at least one event more.
+    loop {
+        let context = TableContext { schema: None, settings, case, ddl_columns: &[], refused: &refused };
+        let converted = convert(&events, &context).map_err(|error| column(&error))?;
+        let folded = fold(&converted, None).map_err(|error| column(&error))?;
+        let more = folded.refused_changes(&converted);
+        if more.is_empty() {
+            return Ok((converted, folded));
+        }
+        refused.extend(more);
+    }
+}
+
+/// Sorts what became of the events: refusals go to `resolved`, the others are returned with their units.
+fn note_outcomes(
+    (converted, outcomes): (&Converted, Vec<(usize, Outcome)>),
+    open: &[(usize, &ChangeEvent<'_>)],
+    resolved: &mut Resolved,
+) -> Vec<(usize, Decision)> {
+    resolved.refused.extend(converted.rejections.iter().map(|(event, rejection)| (open[*event].0, rejection.clone())));
+    let mut decided = Vec::with_capacity(outcomes.len());
+    for (event, outcome) in outcomes {
+        let unit = open[event].0;
+        match outcome {
+            Outcome::Row => decided.push((unit, Decision::Row)),
+            Outcome::Delete => decided.push((unit, Decision::Delete)),
+            Outcome::Control => decided.push((unit, Decision::Control)),
+            Outcome::Stale => decided.push((unit, Decision::Stale)),
+            Outcome::Rejected(rejection) => resolved.refused.push((unit, rejection)),
+        }
+    }
+    decided
 }
 
 fn creation(schema: TableSchema, settings: &TableSettings) -> TableCreation {
@@ -225,20 +263,11 @@ impl<'r, 'd> Resolver<'r, 'd> {
     ) -> Result<Resolved, TableError> {
         let (changes, mut resolved) = changes(self.batch, self.units, &self.settings);
         let ddl = self.schema_changes(errors, &mut resolved);
+        resolved.decided.extend(self.replayed_control());
         let open = self.open_changes(changes, &ddl.columns, (errors, &mut resolved))?;
         let applied = self.apply(&open, &ddl.columns).await?;
         let mut outcomes = ddl.units;
-        for (event, outcome) in applied.folded.outcomes {
-            let unit = open[event].0;
-            match outcome {
-                Outcome::Row => outcomes.push((unit, Decision::Row)),
-                Outcome::Delete => outcomes.push((unit, Decision::Delete)),
-                Outcome::Control => outcomes.push((unit, Decision::Control)),
-                Outcome::Stale => outcomes.push((unit, Decision::Stale)),
-                Outcome::Rejected(rejection) => resolved.refused.push((unit, rejection)),
-            }
-        }
-        resolved.refused.extend(applied.converted.rejections.iter().map(|(event, rejection)| (open[*event].0, rejection.clone())));
+        outcomes.extend(note_outcomes((&applied.converted, applied.folded.outcomes), &open, &mut resolved));
         if outcomes.is_empty() {
             return Ok(resolved);
         }
@@ -324,6 +353,20 @@ impl<'r, 'd> Resolver<'r, 'd> {
             Coverage::Decided => Coverage::Decided,
             Coverage::New | Coverage::BelowFloor => self.ledger.coverage(&unit.key, unit.coordinate),
         }
+    }
+
+    /// Events without a row that an earlier delivery brought: this table's ledger, which claims whole batches, remembers them.
+    fn replayed_control(&self) -> Vec<(usize, Decision)> {
+        let units = self.batch.units.iter().enumerate();
+        let covered = units.filter(|(index, unit)| {
+            let without_row = match &unit.kind {
+                UnitKind::Control => true,
+                UnitKind::SchemaChange(..) => self.units.contains(index),
+                UnitKind::Change(..) | UnitKind::Repeated | UnitKind::Rejected(_) => false,
+            };
+            without_row && self.ledger.coverage(&unit.key, unit.coordinate) == Coverage::Decided
+        });
+        covered.map(|(index, _)| (index, Decision::Replayed)).collect()
     }
 
     /// The columns that schema change events add here, and the units of those events.

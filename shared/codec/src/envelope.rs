@@ -1,9 +1,11 @@
 //! A house envelope: where its parts stand and how its operations are spelled is configuration.
 
-use sluice_model::tape::{Node, NodeKind};
-use sluice_model::{DecodedEvent, EventTime, Operation, ReasonCode, Rejection, RouteFields, Stage, TimeUnit};
+use std::sync::Arc;
 
-use crate::document::{RecordDocument, optional_image, required_image, route_text};
+use sluice_model::tape::{Node, NodeKind};
+use sluice_model::{DeclaredType, DecodedEvent, EventTime, Operation, ReasonCode, Rejection, RouteFields, Stage, TimeUnit};
+
+use crate::document::{RecordDocument, field_type, optional_image, required_image, route_text};
 
 /// Where the parts of the envelope stand, and how its operations are spelled.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -76,6 +78,16 @@ impl Pointer {
     fn find<'d>(&self, value: Node<'d>) -> Option<Node<'d>> {
         value.at_path(&self.steps)
     }
+
+    /// The declared type of what stands there.
+    fn declared(&self, whole: Option<&Arc<DeclaredType>>) -> Option<Arc<DeclaredType>> {
+        self.steps.iter().try_fold(Arc::clone(whole?), |declared, step| {
+            if let DeclaredType::List(inner) | DeclaredType::Map(_, inner) = declared.as_ref() {
+                return Some(Arc::new(inner.kind.clone()));
+            }
+            field_type(Some(&declared), step)
+        })
+    }
 }
 
 fn unescape_step(step: &str) -> Option<String> {
@@ -102,11 +114,14 @@ pub fn decode<'d>(document: &'d RecordDocument<'_>, dialect: &EnvelopeDialect) -
     };
     event.event_time = fields.event_time.find(value).and_then(event_time);
     event.version = fields.version.find(value).filter(|version| !version.is_null());
-    event.before = optional_image(fields.before.find(value), None);
+    let declared = document.value_type();
+    event.before = optional_image(fields.before.find(value), fields.before.declared(declared));
     let data = fields.data.find(value);
     match operation {
-        Operation::Insert | Operation::Snapshot | Operation::Update => event.after = Some(required_image(data, None, &fields.data.text)?),
-        Operation::Delete => event.before = event.before.or_else(|| optional_image(data, None)),
+        Operation::Insert | Operation::Snapshot | Operation::Update => {
+            event.after = Some(required_image(data, fields.data.declared(declared), &fields.data.text)?)
+        }
+        Operation::Delete => event.before = event.before.or_else(|| optional_image(data, fields.data.declared(declared))),
         Operation::Truncate => {}
     }
     Ok(DecodedEvent::Change(Box::new(event)))

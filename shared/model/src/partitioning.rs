@@ -19,6 +19,8 @@ pub enum Transform {
     Day,
     /// Hours since 1970-01-01T00.
     Hour,
+    /// Always null: a partition field that was given up.
+    Void,
 }
 
 /// A column and its transform.
@@ -56,7 +58,7 @@ pub struct TransformError {
     expected: &'static str,
 }
 
-const EXPECTED: &str = "expected a column, or year(c), month(c), day(c), hour(c), bucket(n, c), truncate(w, c)";
+const EXPECTED: &str = "expected a column, or year(c), month(c), day(c), hour(c), bucket(n, c), truncate(w, c), void(c)";
 
 impl TransformedColumn {
     /// Reads `column`, `identity(column)`, `day(column)`, `bucket(16, column)` and so on.
@@ -76,6 +78,7 @@ impl TransformedColumn {
             ("month" | "months", [_]) => Some(Transform::Month),
             ("day" | "days", [_]) => Some(Transform::Day),
             ("hour" | "hours", [_]) => Some(Transform::Hour),
+            ("void", [_]) => Some(Transform::Void),
             ("bucket", [count, _]) => width(count).map(Transform::Bucket),
             ("truncate", [width_text, _]) => width(width_text).map(Transform::Truncate),
             _ => None,
@@ -98,6 +101,7 @@ impl fmt::Display for TransformedColumn {
             Transform::Month => write!(f, "month({})", self.column),
             Transform::Day => write!(f, "day({})", self.column),
             Transform::Hour => write!(f, "hour({})", self.column),
+            Transform::Void => write!(f, "void({})", self.column),
         }
     }
 }

@@ -239,7 +239,8 @@ impl<'e, 't> Rounds<'e, 't> {
         let changers: BTreeSet<usize> = self.wishes.into_keys().collect();
         let on_stale = self.table.settings.on_stale;
         let is_new = self.table.schema.is_none();
-        Ok(Converted { schema, change, rejections, units, tables, plan, changers, on_stale, is_new })
+        let checks = (self.table.settings.checks.clone(), missing_column(self.table));
+        Ok(Converted { schema, change, rejections, units, tables, plan, changers, on_stale, checks, is_new })
     }
 
     fn unit(&self, event: usize, action: Action, unchanged: Vec<usize>) -> Unit {
@@ -350,13 +351,19 @@ fn no_operation_column() -> Rejection {
     Rejection::of_field(Stage::Convert, ReasonCode::UnknownColumn, crate::plan::OPERATION_COLUMN, detail)
 }
 
+fn missing_column(table: &TableContext<'_>) -> MissingColumn {
+    let grows = table.schema.is_none() || adds_columns(table.settings);
+    if grows { MissingColumn::IsNull } else { MissingColumn::IsFault }
+}
+
 /// Rows that stand after their event must keep the table's rules.
 fn check_rows(table: &TableContext<'_>, schema: &TableSchema, (rows, outcomes): (&[ArrayRef], &mut [Outcome])) {
-    let grows = table.schema.is_none() || adds_columns(table.settings);
-    let missing = if grows { MissingColumn::IsNull } else { MissingColumn::IsFault };
+    let missing = missing_column(table);
     for check in &table.settings.checks {
         let verdict = check.evaluate((&schema.columns, rows), missing);
-        for outcome in outcomes.iter_mut().filter(|outcome| outcome.faults.is_empty()) {
+        // A row that is merged with the one that stands is asked for when it is whole: by the fold.
+        let whole = |outcome: &&mut Outcome| outcome.faults.is_empty() && outcome.unchanged.is_empty();
+        for outcome in outcomes.iter_mut().filter(whole) {
             let row = match outcome.action {
                 Some(Action::Append(Row::After(row)) | Action::Upsert { row, .. }) => row,
                 Some(Action::Append(Row::Deleted(_)) | Action::Delete { .. } | Action::Truncate | Action::Control) | None => continue,

@@ -8,6 +8,7 @@ use arrow_schema::{FieldRef, Schema};
 use sluice_model::{Rejection, TableSchema};
 
 use crate::arrow_types::strict_field;
+use crate::check::{Check, MissingColumn};
 use crate::convert::ColumnError;
 use crate::keys::{Keys, gather};
 use crate::plan::{Mode, Plan};
@@ -47,6 +48,8 @@ pub struct Converted {
     /// Events that asked for a change of the schema.
     pub(crate) changers: BTreeSet<usize>,
     pub(crate) on_stale: OnStale,
+    /// The rules for rows that only the fold makes whole.
+    pub(crate) checks: (Vec<Check>, MissingColumn),
     pub(crate) is_new: bool,
 }
 

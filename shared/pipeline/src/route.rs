@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use regex::Regex;
+use regex::{Captures, Regex};
 use serde::Deserialize;
 use sluice_model::config::{ConfigCode, Problems, Section};
 use sluice_model::{ReasonCode, Rejection, RouteFields, SourceRecord, Stage, TableName};
@@ -90,7 +90,7 @@ impl Route {
     /// `ROUTE_NOT_ALLOWED` when the name holds other characters and is not renamed, is not allowed, or is the error table.
     pub fn table(&self, record: &SourceRecord<'_>, fields: &RouteFields<'_>) -> Result<TableName, Rejection> {
         let table = self.table_field(record, fields)?;
-        let groups = self.topic_pattern.as_ref().map(|pattern| pattern.captures(&record.topic_partition.topic));
+        let groups = self.topic_groups(record)?;
         let mut name = String::new();
         let mut unsafe_part = None;
         for part in &self.template {
@@ -105,7 +105,7 @@ impl Route {
                 Part::Table => table,
                 Part::Topic => Some(record.topic_partition.topic.as_ref()),
                 Part::Header(header) => record.header_text(header),
-                Part::TopicGroup(index) => groups.as_ref().and_then(|groups| groups.as_ref()?.get(*index)).map(|group| group.as_str()),
+                Part::TopicGroup(index) => groups.as_ref().and_then(|groups| groups.get(*index)).map(|group| group.as_str()),
             };
             let value = value.filter(|text| !text.is_empty()).ok_or_else(|| missing(part))?;
             if !is_safe(value) {
@@ -114,6 +114,16 @@ impl Route {
             name.push_str(value);
         }
         self.resolve(&name, unsafe_part)
+    }
+
+    /// What the topic pattern finds in the record's topic; a topic that it does not match names no table.
+    fn topic_groups<'r>(&self, record: &'r SourceRecord<'_>) -> Result<Option<Captures<'r>>, Rejection> {
+        let Some(pattern) = &self.topic_pattern else { return Ok(None) };
+        let topic = &record.topic_partition.topic;
+        pattern.captures(topic).map(Some).ok_or_else(|| {
+            let detail = format!("the topic {topic} does not match route.topic_pattern");
+            Rejection::of_field(Stage::Route, ReasonCode::RouteMissing, "topic", detail)
+        })
     }
 
     /// Folds, renames and checks a rendered name.

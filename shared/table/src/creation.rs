@@ -119,6 +119,7 @@ const fn to_iceberg(transform: Transform) -> IcebergTransform {
         Transform::Month => IcebergTransform::Month,
         Transform::Day => IcebergTransform::Day,
         Transform::Hour => IcebergTransform::Hour,
+        Transform::Void => IcebergTransform::Void,
     }
 }
 
@@ -133,6 +134,7 @@ fn partition_name(field: &TransformedColumn) -> String {
         Transform::Month => format!("{column}_month"),
         Transform::Day => format!("{column}_day"),
         Transform::Hour => format!("{column}_hour"),
+        Transform::Void => format!("{column}_null"),
     }
 }
 

@@ -171,12 +171,20 @@ impl<'r> Recorder<'r> {
                 path.push(name.to_owned());
                 self.check_duplicates(&path, cell);
             }
+            // Nothing is lost with a field that holds no value: it would make no column either.
+            UnknownFields::Refuse if self.has_no_value(cell) => {}
             UnknownFields::Refuse => {
                 let detail = "the table has no column for this field; on_unknown_column = \"add\" adds it, \"ignore\" leaves it out";
                 self.refuse_field(parent, name, Fault::new(ReasonCode::UnknownColumn, detail));
             }
             UnknownFields::Add => self.propose_column(parent, name, cell),
         }
+    }
+
+    /// Whether a field only says that it did not change, or holds nothing that has a type.
+    fn has_no_value(&self, cell: &Cell<'_>) -> bool {
+        let typeless = || matches!(infer(cell, &ColumnRules::new(None), self.case), Ok(None));
+        cell.declared.is_none() && (is_unchanged(self.unchanged, cell.node) || typeless())
     }
 
     pub(crate) fn propose_column(&mut self, parent: &[String], name: &str, cell: &Cell<'_>) {

@@ -132,7 +132,7 @@ impl<'c> Upsert<'c> {
         let mut outcomes = Vec::with_capacity(self.converted.units.len());
         for unit in &self.converted.units {
             let outcome = match unit.action {
-                Action::Upsert { row, old_key } => self.upsert(&mut states, unit, (row, old_key)),
+                Action::Upsert { row, old_key } => self.upsert(&mut states, unit, (row, old_key))?,
                 Action::Delete { key } => self.delete(&mut states, unit, key),
                 Action::Truncate => {
                     states.truncate();
@@ -150,18 +150,23 @@ impl<'c> Upsert<'c> {
         Ok(Folded { rows, delete_keys, truncate, outcomes })
     }
 
-    fn upsert(&self, states: &mut KeyStates<'_>, unit: &Unit, (row, old_key): (usize, Option<usize>)) -> Outcome {
+    fn upsert(&self, states: &mut KeyStates<'_>, unit: &Unit, (row, old_key): (usize, Option<usize>)) -> Result<Outcome, ColumnError> {
         let key = KeyAt::Row(row);
         let old_key = old_key.map(KeyAt::Key).filter(|old| self.keys.bytes(*old) != self.keys.bytes(key));
         let version = self.version(unit, key);
         if is_stale(version.as_ref(), self.current_version(states, key).as_ref()) {
-            return self.stale();
+            return Ok(self.stale());
         }
         let origin = old_key.unwrap_or(key);
         let state = match self.merged(states.current(origin), (row, &unit.unchanged)) {
             Ok(state) => state,
-            Err(rejection) => return Outcome::Rejected(rejection),
+            Err(rejection) => return Ok(Outcome::Rejected(rejection)),
         };
+        if !unit.unchanged.is_empty()
+            && let Some(broken) = self.broken_rule(&state)?
+        {
+            return Ok(Outcome::Rejected(broken));
+        }
         if let Some(old) = old_key
             && !is_stale(version.as_ref(), self.current_version(states, old).as_ref())
         {
@@ -173,7 +178,19 @@ impl<'c> Upsert<'c> {
         if !keeps_older {
             states.set_version(key, version);
         }
-        Outcome::Row
+        Ok(Outcome::Row)
+    }
+
+    /// The first rule that a merged row breaks.
+    fn broken_rule(&self, row: &RowState) -> Result<Option<Rejection>, ColumnError> {
+        let (checks, missing) = &self.converted.checks;
+        if checks.is_empty() {
+            return Ok(None);
+        }
+        let whole = write_rows(self.converted, &self.sources, &[row])?;
+        let columns = (self.converted.schema.columns.as_slice(), whole.columns());
+        let failure = checks.iter().find_map(|check| check.evaluate(columns, *missing).failure(0));
+        Ok(failure.map(|detail| Rejection::new(Stage::Check, ReasonCode::CheckFailed, detail)))
     }
 
     fn delete(&self, states: &mut KeyStates<'_>, unit: &Unit, key: usize) -> Outcome {
