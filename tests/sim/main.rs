@@ -1,6 +1,6 @@
 //! Seeded simulation of the ingest function: real invocations over a simulated catalog, storage and clock.
 //!
-//! `SIM_SEEDS=n` runs more seeds. A failing seed is printed as environment variables that run it again.
+//! `SIM_SEEDS=n` runs more seeds, `SIM_FIRST=n` begins with another one. A failing seed is printed as environment variables that run it again.
 #![allow(clippy::unwrap_used, clippy::panic, unreachable_pub)]
 
 mod broker;
@@ -30,9 +30,10 @@ fn seeds() -> u64 {
 
 #[test]
 fn seeds_keep_every_invariant() {
+    let first: u64 = std::env::var("SIM_FIRST").map_or(0, |text| text.parse().unwrap());
     let plans: Vec<Plan> = match Plan::from_environment() {
         Some(plan) => vec![plan],
-        None => (0..seeds()).map(Plan::of).collect(),
+        None => (first..first + seeds()).map(Plan::of).collect(),
     };
     let mut all = Account::default();
     for plan in &plans {
