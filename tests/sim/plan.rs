@@ -20,6 +20,8 @@ pub struct Plan {
     pub delivery: Delivery,
     /// The deliberate fault of the product, if it is to have one.
     pub mutant: Option<Mutant>,
+    /// Whether it tells what happens.
+    pub tells: bool,
 }
 
 impl Plan {
@@ -32,12 +34,13 @@ impl Plan {
         }
         Self {
             seed,
-            steps: 60 + rng.below(240),
+            steps: 30 + rng.below(80),
             invocations: 1 + rng.below(4),
             troubles,
             percent: 2 + rng.below(16),
             delivery: if rng.chance(50) { Delivery::InOrder } else { Delivery::AnyOrder },
             mutant: None,
+            tells: false,
         }
     }
 
@@ -49,6 +52,7 @@ impl Plan {
         plan.invocations = read("SIM_INVOCATIONS").map_or(plan.invocations, |text| text.parse().unwrap());
         plan.troubles = read("SIM_TROUBLES").map_or(plan.troubles, |text| Troubles::parse(&text));
         plan.mutant = read("SIM_MUTANT").and_then(|name| Mutant::ALL.into_iter().find(|mutant| format!("{mutant:?}") == name));
+        plan.tells = read("SIM_TELL").is_some();
         Some(plan)
     }
 }

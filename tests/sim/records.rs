@@ -83,10 +83,10 @@ pub struct Topic {
 
 impl Topic {
     pub fn random(rng: &mut Rng, delivery: Delivery) -> Self {
-        let partitions = (0..1 + rng.below(3)).map(|number| {
+        let partitions = (0..1 + rng.below(2)).map(|number| {
             let number = i32::try_from(number).unwrap();
             let mut offset = 0;
-            let records = (0..4 + rng.below(7)).map(|_| {
+            let records = (0..3 + rng.below(5)).map(|_| {
                 // A compacted topic has gaps.
                 offset += if rng.chance(10) { 2 } else { 1 };
                 record(rng, delivery, (number, offset - 1))

@@ -138,6 +138,7 @@ impl Run {
         } else if self.rng.chance(2) && self.troubles.has(Trouble::Crash) {
             let at = self.rng.below(self.tasks.len());
             let victim = self.tasks.keys().nth(at).copied();
+            self.tell(|| format!("invocation {victim:?} dies"));
             victim.map(|task| self.tasks.remove(&task));
         } else if self.rng.chance(2) && self.troubles.has(Trouble::Slow) {
             self.sim.world().now_ms += self.rng.offset(100, 20_000);
@@ -168,6 +169,7 @@ impl Run {
         let future = Box::pin(async move { ingest.invoke(&event, deadline).await });
         let number = self.account.invocations;
         self.account.invocations += 1;
+        self.tell(|| format!("invocation {number} begins with {:?}", batch.ranges));
         self.tasks.insert(number, Task { future, batch, started: self.step, dies_at_ms });
     }
 
@@ -194,6 +196,7 @@ impl Run {
         let Some((ticket, task, call)) = self.rng.pick(&waiting).copied() else { return Ok(()) };
         let fate = self.fate(call);
         self.note((ticket, call, fate));
+        self.tell(|| format!("invocation {task}: {call:?} {fate:?}"));
         self.sim.release(ticket, fate);
         self.poll(task)
     }
@@ -202,6 +205,13 @@ impl Run {
     fn idle(&self) -> Option<usize> {
         let world = self.sim.world();
         self.tasks.keys().find(|task| !world.tickets.values().any(|ticket| ticket.task == **task)).copied()
+    }
+
+    /// Tells what happens, for whoever looks into a failing seed.
+    fn tell(&self, what: impl FnOnce() -> String) {
+        if self.plan.tells {
+            println!("{:4} {}", self.step, what());
+        }
     }
 
     fn note(&mut self, decision: (u64, Call, Fate)) {
@@ -255,6 +265,7 @@ impl Run {
     /// Checks an invocation's answer and acknowledges its batch.
     fn answered(&mut self, task: &Task, result: Result<Reply, IngestError>) -> Result<(), Broken> {
         self.account.answered += 1;
+        self.tell(|| format!("an invocation answers {result:?}"));
         self.oracle.look()?;
         let topic = &self.oracle.topic;
         let records = task.batch.records(topic);
@@ -287,11 +298,15 @@ impl Run {
         let Some(kind) = self.rng.pick(&kinds).copied() else { return self.go_on() };
         let tab = Tab::ALL[self.rng.below(3)];
         let any = if self.rng.chance(25) { error_table() } else { tab.name() };
+        self.tell(|| format!("another program: {} on {tab:?} or {any}", kind.name()));
         match kind {
             Trouble::Append => foreign::append(&mut self.oracle, &self.ids, i64::try_from(self.step).unwrap()),
             Trouble::Compact => foreign::compact(&self.oracle, &any),
             Trouble::Expire => foreign::expire(&mut self.oracle, &self.sim, (&any, &mut self.rng))?,
-            Trouble::AddColumn => foreign::add_column(&self.oracle),
+            Trouble::AddColumn => {
+                foreign::add_column(&self.oracle);
+                self.oracle.may_differ |= self.plan.invocations > 1;
+            }
             Trouble::Rollback => {
                 self.quiesce(tab);
                 if foreign::roll_back(&self.oracle, &tab.name(), &mut self.rng) {
@@ -300,6 +315,7 @@ impl Run {
             }
             Trouble::Replace => {
                 self.quiesce(tab);
+                self.oracle.may_differ |= self.plan.invocations > 1;
                 if foreign::replace(&mut self.oracle, tab, &mut self.rng) {
                     self.rewind(tab)?;
                 }
