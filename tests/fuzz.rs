@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use sluice_codec::document::DeclaredCache;
-use sluice_codec::{Format, Limits, decode, read_document, read_formats};
+use sluice_codec::{DocumentReader, Format, Limits, decode, read_document, read_formats};
 use sluice_model::config::{Problems, Section};
 use sluice_model::tape::{NodeKind, Tape};
 use sluice_model::{
@@ -14,8 +13,11 @@ use sluice_pipeline::type_text::parse_column_type;
 use sluice_pipeline::{NameCase, TableContext, convert, fold};
 use sluice_runtime::{Settings, open_event};
 
+/// A target: it panics when something does not hold for the bytes.
+pub type Target = fn(&[u8]);
+
 /// All targets by name.
-pub const TARGETS: [(&str, fn(&[u8])); 6] =
+pub const TARGETS: [(&str, Target); 6] =
     [("door", door), ("tape", tape), ("codec", codec), ("rows", rows), ("config", config), ("ledger", ledger)];
 
 /// The event door: every record of an event is either readable or kept raw.
@@ -78,10 +80,13 @@ pub fn codec(data: &[u8]) {
     let Some((cut, rest)) = data.split_first() else { return };
     let (key, value) = rest.split_at(usize::from(*cut).min(rest.len()));
     let record = record(Some(value), Some(key));
-    let Ok(document) = read_document(&record, Limits::default(), &mut DeclaredCache::default()) else { return };
+    let mut reader = DocumentReader::new(Limits::default(), data.len());
+    let Ok(draft) = read_document(&record, &mut reader) else { return };
+    let tokens = reader.finish();
+    let document = draft.open(&tokens);
     for format in formats() {
-        let units = decode(&document, &format);
-        assert!(!units.is_empty() && units.iter().all(|unit| unit.coordinate.offset == 7));
+        let mut units = decode(&document, &format).peekable();
+        assert!(units.peek().is_some() && units.all(|unit| unit.coordinate.offset == 7));
     }
 }
 
@@ -92,7 +97,10 @@ const KINDS: [&str; 8] =
 pub fn rows(data: &[u8]) {
     let [columns, choices, rest @ ..] = data else { return };
     let record = record(Some(rest), Some(br#"{"id":1}"#));
-    let Ok(document) = read_document(&record, Limits::default(), &mut DeclaredCache::default()) else { return };
+    let mut reader = DocumentReader::new(Limits::default(), data.len());
+    let Ok(draft) = read_document(&record, &mut reader) else { return };
+    let tokens = reader.finish();
+    let document = draft.open(&tokens);
     let schema = schema(*columns);
     let settings = settings(*choices);
     for format in formats() {

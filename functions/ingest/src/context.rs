@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use sluice_deadletter::ErrorTopic;
-use sluice_model::{Clock, Deadline, IdSource};
+use sluice_model::{Clock, Deadline, IdSource, TapeBuffer};
 use sluice_runtime::{Settings, open_event};
 use sluice_table::{Catalog, CommitContext, RetryPolicy, Sleep, WriteOptions};
 
@@ -35,7 +35,8 @@ impl Ingest {
     pub async fn invoke(&self, event: &[u8], deadline: Deadline) -> Result<Reply, IngestError> {
         let door = open_event(event)?;
         let records = door.source_records();
-        let read = receive::read_all(&records, &self.settings);
+        let mut tokens = TapeBuffer::default();
+        let read = receive::read_all(&records, &self.settings, &mut tokens);
         let units = receive::units(&door, &records, &read, &self.settings);
         rounds::run(self, &Batch::new(units), deadline).await
     }

@@ -1,15 +1,15 @@
 //! From the records of an event to units: decoded and routed, each with its coordinate. Pure; nothing here has seen a table.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use sluice_codec::document::DeclaredCache;
-use sluice_codec::{DecodedUnit, Format, RecordDocument, decode, read_document};
+use sluice_codec::{DecodedUnit, DocumentReader, Format, RecordDocument, decode, read_document};
 use sluice_model::mutants::{self, Mutant};
 use sluice_model::{
-    ChangeEvent, Claims, ControlKind, Coordinate, DecodedEvent, Interval, PartitionKey, ReasonCode, Rejection, SchemaChange, SourceRecord,
-    Stage, TableName, TopicPartition,
+    ChangeEvent, Claims, ControlKind, Coordinate, DecodedEvent, Interval, PartitionKey, ReasonCode, Rejection, RouteFields, SchemaChange,
+    SourceRecord, Stage, TableName, TapeBuffer, TopicPartition,
 };
+use sluice_pipeline::route::{KnownTables, Route};
 use sluice_runtime::{DoorBatch, Settings};
 
 /// What one unit of the batch is, before any table was asked.
@@ -51,17 +51,47 @@ pub struct Unit<'d> {
     pub document: Option<&'d RecordDocument<'d>>,
 }
 
+impl Unit<'_> {
+    fn place(&self) -> (&PartitionKey, Coordinate) {
+        (&self.key, self.coordinate)
+    }
+}
+
 /// A record's document, or why it has none.
 pub type Read<'d> = Result<(RecordDocument<'d>, &'d Format), Rejection>;
 
-/// Reads the values of all records by the first format that matches each.
-pub fn read_all<'d>(records: &'d [SourceRecord<'d>], settings: &'d Settings) -> Vec<Read<'d>> {
-    let mut cache = DeclaredCache::default();
-    let read = records.iter().map(|record| {
-        let format = settings.source.formats.iter().find(|format| format.matches(record)).ok_or_else(|| no_format(record))?;
-        Ok((read_document(record, settings.limits, &mut cache)?, format))
-    });
-    read.collect()
+/// Reads the values of all records by the first format that matches each. `tokens` takes their tokens.
+pub fn read_all<'d>(records: &'d [SourceRecord<'d>], settings: &'d Settings, tokens: &'d mut TapeBuffer) -> Vec<Read<'d>> {
+    let mut reader = DocumentReader::new(settings.limits, records.iter().filter_map(|record| record.value).map(<[u8]>::len).sum());
+    let mut formats = TopicFormats { topic: "", formats: Vec::new() };
+    let drafts: Vec<Result<_, Rejection>> = records
+        .iter()
+        .map(|record| {
+            let format = formats.of(record, &settings.source.formats).ok_or_else(|| no_format(record))?;
+            Ok((read_document(record, &mut reader)?, format))
+        })
+        .collect();
+    *tokens = reader.finish();
+    let tokens: &'d TapeBuffer = tokens;
+    drafts.into_iter().map(|draft| draft.map(|(draft, format)| (draft.open(tokens), format))).collect()
+}
+
+/// The formats that a topic may have: records of one topic follow each other.
+struct TopicFormats<'d> {
+    topic: &'d str,
+    formats: Vec<&'d Format>,
+}
+
+impl<'d> TopicFormats<'d> {
+    fn of(&mut self, record: &'d SourceRecord<'d>, all: &'d [Format]) -> Option<&'d Format> {
+        let topic = record.topic_partition.topic.as_ref();
+        if topic != self.topic {
+            self.topic = topic;
+            self.formats.clear();
+            self.formats.extend(all.iter().filter(|format| format.reads_topic(topic)));
+        }
+        self.formats.iter().find(|format| format.has_headers(record)).copied()
+    }
 }
 
 fn no_format(record: &SourceRecord<'_>) -> Rejection {
@@ -72,13 +102,14 @@ fn no_format(record: &SourceRecord<'_>) -> Rejection {
 /// All units of the batch, sorted by topic, partition and coordinate.
 pub fn units<'d>(batch: &'d DoorBatch<'_>, records: &'d [SourceRecord<'d>], read: &'d [Read<'d>], settings: &Settings) -> Vec<Unit<'d>> {
     let keys = Keys::new(settings);
+    let mut tables = Tables { route: &settings.route, known: KnownTables::default() };
     let mut units = Vec::with_capacity(batch.received());
     for (record, read) in records.iter().zip(read) {
         let key = keys.of(&record.topic_partition);
         match read {
             Ok((document, format)) => {
-                let decoded = decode(document, format).into_iter();
-                units.extend(decoded.map(|unit| routed(unit, document, &key, settings)));
+                let decoded = decode(document, format);
+                units.extend(decoded.map(|unit| routed(unit, document, &key, &mut tables)));
             }
             Err(rejection) => units.push(Unit {
                 key,
@@ -96,7 +127,7 @@ pub fn units<'d>(batch: &'d DoorBatch<'_>, records: &'d [SourceRecord<'d>], read
         raw: Raw::Unreadable(unreadable.raw),
         document: None,
     }));
-    units.sort_by(|a, b| (&a.key, a.coordinate).cmp(&(&b.key, b.coordinate)));
+    units.sort_by(|a, b| a.place().cmp(&b.place()));
     mark_repeated(&mut units);
     units
 }
@@ -121,16 +152,28 @@ impl Keys {
     }
 }
 
-fn routed<'d>(unit: DecodedUnit<'d>, document: &'d RecordDocument<'d>, key: &PartitionKey, settings: &Settings) -> Unit<'d> {
+/// The route, and the tables that it has led to.
+struct Tables<'r> {
+    route: &'r Route,
+    known: KnownTables,
+}
+
+impl Tables<'_> {
+    fn of(&mut self, record: &SourceRecord<'_>, fields: &RouteFields<'_>) -> Result<TableName, Rejection> {
+        self.route.table(record, fields, &mut self.known)
+    }
+}
+
+fn routed<'d>(unit: DecodedUnit<'d>, document: &'d RecordDocument<'d>, key: &PartitionKey, tables: &mut Tables<'_>) -> Unit<'d> {
     let record = document.record;
     let kind = match unit.event {
         Err(rejection) => UnitKind::Rejected(rejection),
-        Ok(DecodedEvent::Change(event)) => match settings.route.table(record, &event.route) {
+        Ok(DecodedEvent::Change(event)) => match tables.of(record, &event.route) {
             Ok(table) => UnitKind::Change(table, event),
             Err(rejection) => UnitKind::Rejected(rejection),
         },
         Ok(DecodedEvent::Control(control)) => match control.kind {
-            ControlKind::SchemaChange(change) => match settings.route.table(record, &change.route) {
+            ControlKind::SchemaChange(change) => match tables.of(record, &change.route) {
                 Ok(table) => UnitKind::SchemaChange(table, change),
                 // A schema change of a table that is not routed here concerns nobody.
                 Err(_) => UnitKind::Control,
@@ -141,13 +184,11 @@ fn routed<'d>(unit: DecodedUnit<'d>, document: &'d RecordDocument<'d>, key: &Par
     Unit { key: key.clone(), coordinate: unit.coordinate, kind, raw: Raw::Record(record), document: Some(document) }
 }
 
-/// A coordinate that stands twice in one event is applied once.
+/// A coordinate that stands twice in one event is applied once. The units are sorted: the same ones follow each other.
 fn mark_repeated(units: &mut [Unit<'_>]) {
-    let mut seen = HashSet::with_capacity(units.len());
-    for unit in units {
-        if !seen.insert((unit.key.clone(), unit.coordinate)) {
-            unit.kind = UnitKind::Repeated;
-        }
+    let repeated: Vec<usize> = (1..units.len()).filter(|at| units[*at].place() == units[at - 1].place()).collect();
+    for at in repeated {
+        units[at].kind = UnitKind::Repeated;
     }
 }
 
@@ -171,7 +212,10 @@ pub fn by_table(units: &[Unit<'_>]) -> BTreeMap<TableName, Vec<usize>> {
     let mut tables: BTreeMap<TableName, Vec<usize>> = BTreeMap::new();
     for (index, unit) in units.iter().enumerate() {
         match &unit.kind {
-            UnitKind::Change(table, _) | UnitKind::SchemaChange(table, _) => tables.entry(table.clone()).or_default().push(index),
+            UnitKind::Change(table, _) | UnitKind::SchemaChange(table, _) => match tables.get_mut(table) {
+                Some(units) => units.push(index),
+                None => drop(tables.insert(table.clone(), vec![index])),
+            },
             UnitKind::Control | UnitKind::Repeated | UnitKind::Rejected(_) => {}
         }
     }

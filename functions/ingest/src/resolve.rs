@@ -206,7 +206,7 @@ fn duplicate(unit: &crate::receive::Unit<'_>, settings: &TableSettings) -> Optio
         OnDuplicateField::Last => None,
         OnDuplicateField::DeadLetter => {
             let field = unit.document?.duplicate_field()?;
-            let detail = format!("the field {} stands twice in one object", Rejection::quote(&field));
+            let detail = format!("the field {} stands twice in one object", Rejection::quote(field));
             Some(Rejection::of_field(Stage::Decode, ReasonCode::DuplicateField, field, detail))
         }
     }

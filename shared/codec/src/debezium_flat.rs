@@ -35,7 +35,7 @@ pub fn decode<'d>(document: &'d RecordDocument<'_>, dialect: DebeziumDialect) ->
     event.version = ["__lsn", "__source_lsn", "__source_ts_ns"].iter().find_map(|name| value.get(name));
     let time = ["__source_ts_ms", "__ts_ms"].iter().find_map(|name| value.get(name)?.number()?.parse().ok());
     event.event_time = time.map(|ms| EventTime::Epoch(ms, TimeUnit::Millis));
-    let mut image = required_image(Some(value), document.value_type().cloned(), "")?;
+    let mut image = required_image(Some(value), document.value_type(), "")?;
     image.own_prefix = Some(OWN_PREFIX);
     image.unchanged = UnchangedMarker::DebeziumPlaceholder;
     match operation {

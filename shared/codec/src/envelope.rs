@@ -1,7 +1,5 @@
 //! A house envelope: where its parts stand and how its operations are spelled is configuration.
 
-use std::sync::Arc;
-
 use sluice_model::tape::{Node, NodeKind};
 use sluice_model::{DeclaredType, DecodedEvent, EventTime, Operation, ReasonCode, Rejection, RouteFields, Stage, TimeUnit};
 
@@ -80,12 +78,12 @@ impl Pointer {
     }
 
     /// The declared type of what stands there.
-    fn declared(&self, whole: Option<&Arc<DeclaredType>>) -> Option<Arc<DeclaredType>> {
-        self.steps.iter().try_fold(Arc::clone(whole?), |declared, step| {
-            if let DeclaredType::List(inner) | DeclaredType::Map(_, inner) = declared.as_ref() {
-                return Some(Arc::new(inner.kind.clone()));
+    fn declared<'d>(&self, whole: Option<&'d DeclaredType>) -> Option<&'d DeclaredType> {
+        self.steps.iter().try_fold(whole?, |declared, step| {
+            if let DeclaredType::List(inner) | DeclaredType::Map(_, inner) = declared {
+                return Some(&inner.kind);
             }
-            field_type(Some(&declared), step)
+            field_type(Some(declared), step)
         })
     }
 }

@@ -75,11 +75,16 @@ enum DecimalName {
 }
 
 impl Format {
-    /// Whether the record's topic and headers are this format's.
+    /// Whether it is for records of that topic.
     #[must_use]
-    pub fn matches(&self, record: &SourceRecord<'_>) -> bool {
-        let topic = self.topic.matches(&record.topic_partition.topic);
-        topic && self.header.iter().all(|(name, value)| record.header_text(name) == Some(value))
+    pub fn reads_topic(&self, topic: &str) -> bool {
+        self.topic.matches(topic)
+    }
+
+    /// Whether the record has the headers that it asks for.
+    #[must_use]
+    pub fn has_headers(&self, record: &SourceRecord<'_>) -> bool {
+        self.header.iter().all(|(name, value)| record.header_text(name) == Some(value))
     }
 }
 

@@ -12,7 +12,7 @@ pub mod envelope;
 pub mod format;
 pub mod row;
 
-pub use document::{Limits, RecordDocument, read_document};
+pub use document::{DocumentReader, Limits, RecordDocument, RecordDraft, read_document};
 pub use format::{Dialect, Encoding, Format, read_formats};
 
 use sluice_model::{Coordinate, DecodedEvent, Rejection};
@@ -27,13 +27,12 @@ pub struct DecodedUnit<'d> {
 }
 
 /// Decodes a record that has been read: one unit for most dialects, several for those that carry several rows in a record.
-#[must_use]
-pub fn decode<'d>(document: &'d RecordDocument<'_>, format: &Format) -> Vec<DecodedUnit<'d>> {
+pub fn decode<'d>(document: &'d RecordDocument<'_>, format: &Format) -> impl Iterator<Item = DecodedUnit<'d>> + use<'d> {
     let event = match &format.dialect {
         Dialect::Envelope(dialect) => envelope::decode(document, dialect),
         Dialect::Debezium(dialect) => debezium::decode(document, *dialect),
         Dialect::DebeziumFlat(dialect) => debezium_flat::decode(document, *dialect),
         Dialect::Row => row::decode(document),
     };
-    vec![DecodedUnit { coordinate: Coordinate::record(document.record.offset), event }]
+    std::iter::once(DecodedUnit { coordinate: Coordinate::record(document.record.offset), event })
 }

@@ -13,6 +13,6 @@ pub fn decode<'d>(document: &'d RecordDocument<'_>) -> Result<DecodedEvent<'d>, 
         return Ok(DecodedEvent::Change(Box::new(document.change(Operation::Delete))));
     };
     let mut event = document.change(Operation::Update);
-    event.after = Some(required_image(Some(value), document.value_type().cloned(), "")?);
+    event.after = Some(required_image(Some(value), document.value_type(), "")?);
     Ok(DecodedEvent::Change(Box::new(event)))
 }

@@ -1,7 +1,6 @@
 //! What comes in, and what a codec makes of it.
 
 use std::borrow::Cow;
-use std::sync::Arc;
 
 use serde::Serialize;
 
@@ -94,12 +93,12 @@ impl Operation {
 
 /// A row as it stands in a record: a JSON object, its declared type where the data carries one, and the values that the
 /// source left out because they did not change.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Copy)]
 pub struct Image<'a> {
     /// The JSON object.
     pub object: Node<'a>,
     /// The type of `object` when the data carries one: always [`DeclaredType::Struct`].
-    pub declared: Option<Arc<DeclaredType>>,
+    pub declared: Option<&'a DeclaredType>,
     /// How unchanged values are marked.
     pub unchanged: UnchangedMarker,
     /// Fields of the format itself (`__op`, `__lsn`, …): they fill a column of that name and are never unknown.
@@ -161,7 +160,7 @@ pub struct ChangeEvent<'a> {
     pub event_time: Option<EventTime<'a>>,
     /// The event's own version (`@version`).
     pub version: Option<Node<'a>>,
-    /// Names of the key columns that the format or the record key gives, for tables that are created.
+    /// Names of the key columns that the format gives, for tables that are created; where it gives none, those of the record key count.
     pub key_columns: Vec<Cow<'a, str>>,
     /// How integers in date and time columns are read when nothing else says so.
     pub hints: ValueHints,

@@ -1,13 +1,14 @@
 //! A table's columns in Iceberg's terms, without depending on Iceberg.
 
 use std::fmt;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-/// A table's full name: namespace levels and the table, joined by dots, e.g. `erp.orders`.
+/// A table's full name: namespace levels and the table, joined by dots, e.g. `erp.orders`. Cheap to clone.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct TableName(String);
+pub struct TableName(Arc<str>);
 
 impl TableName {
     /// Parses `namespace.table` (one or more namespace levels). `None` when a level is empty or there is no namespace.
@@ -15,13 +16,13 @@ impl TableName {
     pub fn parse(text: &str) -> Option<Self> {
         let levels = text.split('.').count();
         let sound = levels >= 2 && text.split('.').all(|level| !level.is_empty());
-        sound.then(|| Self(text.to_owned()))
+        sound.then(|| Self(text.into()))
     }
 
     /// The table `table` in the namespace `namespace`, both not empty.
     #[must_use]
     pub fn of(namespace: &str, table: &str) -> Self {
-        Self(format!("{namespace}.{table}"))
+        Self(format!("{namespace}.{table}").into())
     }
 
     /// The full name.
@@ -39,7 +40,7 @@ impl TableName {
     /// The last level.
     #[must_use]
     pub fn table(&self) -> &str {
-        self.0.rsplit_once('.').map_or(self.0.as_str(), |(_, table)| table)
+        self.0.rsplit_once('.').map_or(self.as_str(), |(_, table)| table)
     }
 }
 

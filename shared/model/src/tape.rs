@@ -5,8 +5,12 @@
 //! open). Fields may repeat: [`Node::first_duplicate`] finds them, because what to do about it is a setting of the table.
 //! Why not a library: see docs/adr/0003-own-json-tape.md.
 
+mod parser;
+
 use std::borrow::Cow;
 use std::ops::Range;
+
+use parser::hex4;
 
 /// What kind of value a node is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -62,6 +66,9 @@ pub enum ParseError {
     TooLong,
 }
 
+/// Roughly how much text a token stands for.
+const BYTES_A_TOKEN: usize = 8;
+
 /// A parsed text.
 #[derive(Debug, Clone)]
 pub struct Tape<'a> {
@@ -75,23 +82,67 @@ impl<'a> Tape<'a> {
     /// # Errors
     /// [`ParseError`] when the text is not exactly one JSON value, or is nested deeper than `max_depth` objects and arrays.
     pub fn parse(text: &'a str, max_depth: usize) -> Result<Self, ParseError> {
-        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-        if u32::try_from(text.len()).is_err() {
-            return Err(ParseError::TooLong);
-        }
-        let mut parser = Parser { text, bytes: text.as_bytes(), at: 0, tokens: Vec::with_capacity(text.len() / 12 + 4), max_depth };
-        parser.document()?;
-        Ok(Self { text, tokens: parser.tokens })
+        let mut buffer = TapeBuffer::for_bytes(text.len());
+        let parsed = buffer.parse(text, max_depth)?;
+        Ok(Self { text: parsed.text, tokens: buffer.tokens })
     }
 
     /// The value.
+    #[inline]
     #[must_use]
     pub fn root(&self) -> Node<'_> {
         Node { text: self.text, tokens: &self.tokens, at: 0 }
     }
 }
 
-/// A value inside a [`Tape`]. Copying it copies a reference.
+/// The tokens of many texts: one allocation for all records of a batch.
+#[derive(Debug, Default)]
+pub struct TapeBuffer {
+    tokens: Vec<Token>,
+}
+
+/// A parsed text whose tokens are in a [`TapeBuffer`].
+#[derive(Debug, Clone)]
+pub struct BufferedTape<'a> {
+    text: &'a str,
+    tokens: Range<usize>,
+}
+
+impl TapeBuffer {
+    /// A buffer for texts of so many bytes; it grows where they have more tokens than usual.
+    #[must_use]
+    pub fn for_bytes(bytes: usize) -> Self {
+        Self { tokens: Vec::with_capacity(bytes / BYTES_A_TOKEN + 8) }
+    }
+
+    /// Parses as [`Tape::parse`] does.
+    ///
+    /// # Errors
+    /// As [`Tape::parse`]; the buffer is as it was then.
+    pub fn parse<'a>(&mut self, text: &'a str, max_depth: usize) -> Result<BufferedTape<'a>, ParseError> {
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+        if u32::try_from(text.len()).is_err() {
+            return Err(ParseError::TooLong);
+        }
+        let first = self.tokens.len();
+        let parsed = parser::parse(text, &mut self.tokens, max_depth);
+        if parsed.is_err() {
+            self.tokens.truncate(first);
+        }
+        parsed.map(|()| BufferedTape { text, tokens: first..self.tokens.len() })
+    }
+
+    /// The value of a text that this buffer has parsed.
+    ///
+    /// # Panics
+    /// When another buffer has parsed it.
+    #[must_use]
+    pub fn root<'t>(&'t self, tape: &BufferedTape<'t>) -> Node<'t> {
+        Node { text: tape.text, tokens: &self.tokens[tape.tokens.clone()], at: 0 }
+    }
+}
+
+/// A value inside a [`Tape`] or a [`BufferedTape`]. Copying it copies a reference.
 #[derive(Debug, Clone, Copy)]
 pub struct Node<'t> {
     text: &'t str,
@@ -100,74 +151,93 @@ pub struct Node<'t> {
 }
 
 impl<'t> Node<'t> {
+    #[inline]
     fn token(self) -> Token {
         self.tokens[self.at]
     }
 
+    #[inline]
     fn slice(self) -> &'t str {
         let token = self.token();
         &self.text[token.start as usize..token.end as usize]
     }
 
+    #[inline]
     const fn at(self, at: usize) -> Self {
         Self { text: self.text, tokens: self.tokens, at }
     }
 
     /// What kind of value it is.
+    #[inline]
     #[must_use]
     pub fn kind(self) -> NodeKind {
         self.token().kind
     }
 
     /// Whether it is `null`.
+    #[inline]
     #[must_use]
     pub fn is_null(self) -> bool {
         self.kind() == NodeKind::Null
     }
 
     /// The truth value of a `true` or `false`.
+    #[inline]
     #[must_use]
     pub fn as_bool(self) -> Option<bool> {
         (self.kind() == NodeKind::Bool).then(|| self.slice() == "true")
     }
 
     /// The digits of a number, as written.
+    #[inline]
     #[must_use]
     pub fn number(self) -> Option<&'t str> {
         (self.kind() == NodeKind::Number).then(|| self.slice())
     }
 
     /// The text of a string, unescaped.
+    #[inline]
     #[must_use]
     pub fn text(self) -> Option<Cow<'t, str>> {
         (self.kind() == NodeKind::String).then(|| self.string())
     }
 
+    #[inline]
     fn string(self) -> Cow<'t, str> {
         if self.token().escaped { Cow::Owned(unescape(self.slice())) } else { Cow::Borrowed(self.slice()) }
     }
 
+    #[inline]
     fn string_is(self, text: &str) -> bool {
-        if self.token().escaped { unescape(self.slice()) == text } else { self.slice() == text }
+        let token = self.token();
+        // Most names differ in length already, which the tape tells without a look at the text.
+        match token.escaped {
+            true => unescape(self.slice()) == text,
+            false => (token.end - token.start) as usize == text.len() && self.slice() == text,
+        }
     }
 
     /// The elements of an array; none for any other kind.
+    #[inline]
     pub fn elements(self) -> impl Iterator<Item = Node<'t>> {
         let start = if self.kind() == NodeKind::Array { self.at + 1 } else { self.token().next as usize };
         self.siblings(start)
     }
 
     /// The fields of an object in order, repeated ones included; none for any other kind.
+    #[inline]
     pub fn fields(self) -> impl Iterator<Item = (Cow<'t, str>, Node<'t>)> {
         self.raw_fields().map(|(name, value)| (name.string(), value))
     }
 
+    #[inline]
     fn raw_fields(self) -> impl Iterator<Item = (Node<'t>, Node<'t>)> {
         let start = if self.kind() == NodeKind::Object { self.at + 1 } else { self.token().next as usize };
         let mut children = self.siblings(start);
         std::iter::from_fn(move || Some((children.next()?, children.next()?)))
     }
 
+    #[inline]
     fn siblings(self, start: usize) -> impl Iterator<Item = Node<'t>> {
         let end = self.token().next as usize;
         let mut next = start;
@@ -181,7 +251,19 @@ impl<'t> Node<'t> {
     /// The last field of that name, as most readers do; `None` when there is none or this is no object.
     #[must_use]
     pub fn get(self, name: &str) -> Option<Node<'t>> {
-        self.raw_fields().filter(|(key, _)| key.string_is(name)).last().map(|(_, value)| value)
+        if self.kind() != NodeKind::Object {
+            return None;
+        }
+        let (mut at, end) = (self.at + 1, self.token().next as usize);
+        let mut found = None;
+        while at < end {
+            let (key, value) = (self.at(at), self.at(at + 1));
+            if key.string_is(name) {
+                found = Some(value);
+            }
+            at = value.token().next as usize;
+        }
+        found
     }
 
     /// The value at a JSON pointer (RFC 6901) given as its unescaped steps.
@@ -194,7 +276,15 @@ impl<'t> Node<'t> {
         })
     }
 
+    /// The byte of the text at which [`Node::raw`] begins. A leading byte order mark does not count.
+    #[must_use]
+    pub fn offset(self) -> usize {
+        let token = self.token();
+        token.start as usize - usize::from(token.kind == NodeKind::String)
+    }
+
     /// The source text of the value; strings with their quotes.
+    #[inline]
     #[must_use]
     pub fn raw(self) -> &'t str {
         let token = self.token();
@@ -250,6 +340,12 @@ impl<'t> Node<'t> {
     }
 
     fn own_duplicate(self) -> Option<String> {
+        let mut filter = NameFilter::default();
+        let all_differ = self.raw_fields().all(|(name, _)| !name.token().escaped && filter.is_new(name.slice()));
+        if all_differ { None } else { self.exact_duplicate() }
+    }
+
+    fn exact_duplicate(self) -> Option<String> {
         const FEW: usize = 24;
         let names: Vec<Node<'t>> = self.raw_fields().map(|(name, _)| name).collect();
         if names.len() > FEW || names.iter().any(|name| name.token().escaped) {
@@ -258,6 +354,26 @@ impl<'t> Node<'t> {
         }
         let repeats = |index: usize| names[..index].iter().any(|earlier| earlier.slice() == names[index].slice());
         (1..names.len()).find(|index| repeats(*index)).map(|index| names[index].slice().to_owned())
+    }
+}
+
+/// Tells names apart by a cheap hash: different hashes are different names, equal ones have to be compared.
+#[derive(Default)]
+struct NameFilter([u64; 16]);
+
+impl NameFilter {
+    /// Whether no name before had the same hash.
+    fn is_new(&mut self, name: &str) -> bool {
+        let bytes = name.as_bytes();
+        let hash = match (bytes.first_chunk::<8>(), bytes.last_chunk::<8>()) {
+            (Some(first), Some(last)) => u64::from_le_bytes(*first) ^ u64::from_le_bytes(*last).rotate_left(23),
+            _ => bytes.iter().fold(0, |hash, byte| hash << 8 | u64::from(*byte)),
+        };
+        let hash = hash.wrapping_add(bytes.len() as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 54;
+        let (word, bit) = ((hash >> 6) as usize, 1_u64 << (hash & 63));
+        let is_new = self.0[word] & bit == 0;
+        self.0[word] |= bit;
+        is_new
     }
 }
 
@@ -287,220 +403,6 @@ impl Between {
             Self::Colon => out.push(':'),
         }
     }
-}
-
-/// What the grammar allows next.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Expect {
-    Value,
-    ValueOrEnd,
-    Key,
-    KeyOrEnd,
-    CommaOrEnd,
-}
-
-struct Parser<'a> {
-    text: &'a str,
-    bytes: &'a [u8],
-    at: usize,
-    tokens: Vec<Token>,
-    max_depth: usize,
-}
-
-impl Parser<'_> {
-    fn document(&mut self) -> Result<(), ParseError> {
-        let mut open: Vec<usize> = Vec::new();
-        let mut expect = Expect::Value;
-        loop {
-            self.skip_blanks();
-            let Some(byte) = self.bytes.get(self.at).copied() else { return Err(self.malformed("the text ends in the middle of a value")) };
-            expect = match (expect, byte) {
-                (Expect::CommaOrEnd, b',') => {
-                    self.at += 1;
-                    if self.innermost_is_object(&open) { Expect::Key } else { Expect::Value }
-                }
-                (Expect::CommaOrEnd | Expect::KeyOrEnd, b'}') if self.innermost_is_object(&open) => self.close(&mut open),
-                (Expect::CommaOrEnd | Expect::ValueOrEnd, b']') if !self.innermost_is_object(&open) => self.close(&mut open),
-                (Expect::CommaOrEnd, _) => return Err(self.malformed("expected a comma or the end of the object or array")),
-                (Expect::Key | Expect::KeyOrEnd, b'"') => {
-                    self.string()?;
-                    self.colon()?;
-                    Expect::Value
-                }
-                (Expect::Key | Expect::KeyOrEnd, _) => return Err(self.malformed("expected a field name")),
-                (Expect::Value | Expect::ValueOrEnd, b'{' | b'[') => self.open(&mut open, byte)?,
-                (Expect::Value | Expect::ValueOrEnd, _) => {
-                    self.scalar(byte)?;
-                    Expect::CommaOrEnd
-                }
-            };
-            if open.is_empty() {
-                break;
-            }
-        }
-        self.skip_blanks();
-        if self.at == self.bytes.len() { Ok(()) } else { Err(self.malformed("something follows the value")) }
-    }
-
-    fn innermost_is_object(&self, open: &[usize]) -> bool {
-        open.last().is_some_and(|at| self.tokens[*at].kind == NodeKind::Object)
-    }
-
-    fn open(&mut self, open: &mut Vec<usize>, byte: u8) -> Result<Expect, ParseError> {
-        if open.len() >= self.max_depth {
-            return Err(ParseError::TooDeep { at: self.at, max_depth: self.max_depth });
-        }
-        open.push(self.tokens.len());
-        let kind = if byte == b'{' { NodeKind::Object } else { NodeKind::Array };
-        self.push(kind, self.at..self.at);
-        self.at += 1;
-        Ok(if byte == b'{' { Expect::KeyOrEnd } else { Expect::ValueOrEnd })
-    }
-
-    fn close(&mut self, open: &mut Vec<usize>) -> Expect {
-        self.at += 1;
-        let next = self.tokens.len();
-        if let Some(at) = open.pop() {
-            self.tokens[at].end = self.at as u32;
-            self.tokens[at].next = next as u32;
-        }
-        Expect::CommaOrEnd
-    }
-
-    fn push(&mut self, kind: NodeKind, span: Range<usize>) {
-        let next = self.tokens.len() + 1;
-        self.tokens.push(Token { start: span.start as u32, end: span.end as u32, next: next as u32, kind, escaped: false });
-    }
-
-    fn scalar(&mut self, byte: u8) -> Result<(), ParseError> {
-        match byte {
-            b'"' => self.string(),
-            b'-' | b'0'..=b'9' => self.number(),
-            b't' => self.word("true", NodeKind::Bool),
-            b'f' => self.word("false", NodeKind::Bool),
-            b'n' => self.word("null", NodeKind::Null),
-            _ => Err(self.malformed("expected a value")),
-        }
-    }
-
-    fn word(&mut self, word: &'static str, kind: NodeKind) -> Result<(), ParseError> {
-        if !self.bytes[self.at..].starts_with(word.as_bytes()) {
-            return Err(self.malformed("expected a value"));
-        }
-        self.push(kind, self.at..self.at + word.len());
-        self.at += word.len();
-        Ok(())
-    }
-
-    fn colon(&mut self) -> Result<(), ParseError> {
-        self.skip_blanks();
-        if self.bytes.get(self.at) != Some(&b':') {
-            return Err(self.malformed("expected a colon"));
-        }
-        self.at += 1;
-        Ok(())
-    }
-
-    fn number(&mut self) -> Result<(), ParseError> {
-        let start = self.at;
-        self.at += usize::from(self.bytes[self.at] == b'-');
-        match self.bytes.get(self.at) {
-            Some(b'0') => self.at += 1,
-            Some(b'1'..=b'9') => self.digits()?,
-            _ => return Err(self.malformed("expected a digit")),
-        }
-        if self.bytes.get(self.at) == Some(&b'.') {
-            self.at += 1;
-            self.digits()?;
-        }
-        if matches!(self.bytes.get(self.at), Some(b'e' | b'E')) {
-            self.at += 1;
-            self.at += usize::from(matches!(self.bytes.get(self.at), Some(b'+' | b'-')));
-            self.digits()?;
-        }
-        self.push(NodeKind::Number, start..self.at);
-        Ok(())
-    }
-
-    fn digits(&mut self) -> Result<(), ParseError> {
-        let count = self.bytes[self.at..].iter().take_while(|byte| byte.is_ascii_digit()).count();
-        if count == 0 {
-            return Err(self.malformed("expected a digit"));
-        }
-        self.at += count;
-        Ok(())
-    }
-
-    fn string(&mut self) -> Result<(), ParseError> {
-        self.at += 1;
-        let start = self.at;
-        let mut escaped = false;
-        loop {
-            let rest = &self.bytes[self.at..];
-            let Some(length) = memchr::memchr2(b'"', b'\\', rest) else { return Err(self.malformed("a string does not end")) };
-            if let Some(control) = rest[..length].iter().position(|byte| *byte < 0x20) {
-                self.at += control;
-                return Err(self.malformed("a control character inside a string"));
-            }
-            self.at += length;
-            if rest[length] == b'"' {
-                break;
-            }
-            escaped = true;
-            self.escape()?;
-        }
-        self.push(NodeKind::String, start..self.at);
-        if let Some(token) = self.tokens.last_mut() {
-            token.escaped = escaped;
-        }
-        self.at += 1;
-        Ok(())
-    }
-
-    /// Checks the escape at the current backslash and moves behind it.
-    fn escape(&mut self) -> Result<(), ParseError> {
-        match self.bytes.get(self.at + 1) {
-            Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => {
-                self.at += 2;
-                Ok(())
-            }
-            Some(b'u') => self.unicode_escape(),
-            _ => Err(self.malformed("an unknown escape")),
-        }
-    }
-
-    fn unicode_escape(&mut self) -> Result<(), ParseError> {
-        let first = self.hex4(self.at).ok_or_else(|| self.malformed("expected four hexadecimal digits"))?;
-        match first {
-            0xd800..=0xdbff => match self.hex4(self.at + 6) {
-                Some(0xdc00..=0xdfff) => self.at += 12,
-                _ => return Err(self.malformed("a lone surrogate")),
-            },
-            0xdc00..=0xdfff => return Err(self.malformed("a lone surrogate")),
-            _ => self.at += 6,
-        }
-        Ok(())
-    }
-
-    /// The value of `\uXXXX` at byte `at`.
-    fn hex4(&self, at: usize) -> Option<u32> {
-        hex4(self.text, at)
-    }
-
-    fn skip_blanks(&mut self) {
-        let blanks = self.bytes[self.at..].iter().take_while(|byte| matches!(byte, b' ' | b'\t' | b'\n' | b'\r')).count();
-        self.at += blanks;
-    }
-
-    const fn malformed(&self, what: &'static str) -> ParseError {
-        ParseError::Malformed { at: self.at, what }
-    }
-}
-
-fn hex4(text: &str, at: usize) -> Option<u32> {
-    let digits = text.get(at..at + 6)?.strip_prefix("\\u")?;
-    let all_hex = digits.bytes().all(|byte| byte.is_ascii_hexdigit());
-    all_hex.then(|| u32::from_str_radix(digits, 16).ok()).flatten()
 }
 
 /// Replaces the escapes of a string that the parser has checked.

@@ -30,6 +30,14 @@ impl Keys {
         })
     }
 
+    pub(crate) fn row_count(&self) -> usize {
+        self.rows.num_rows()
+    }
+
+    pub(crate) fn key_count(&self) -> usize {
+        self.keys.num_rows()
+    }
+
     pub(crate) fn bytes(&self, key: KeyAt) -> &[u8] {
         match key {
             KeyAt::Row(row) => self.rows.row(row).data(),

@@ -111,6 +111,7 @@ pub(crate) struct FieldOrder {
 
 impl FieldOrder {
     /// The index of the column that the field at `position` fills. Positions are asked in ascending order.
+    #[inline]
     pub(crate) fn find(&mut self, names: &mut NameIndex, position: usize, name: &str) -> Option<usize> {
         match self.fields.get_mut(position) {
             Some((expected, target)) if expected == name => *target,

@@ -62,10 +62,19 @@ fn key_names(settings: &TableSettings, schema: Option<&TableSchema>, events: &[&
     match schema {
         Some(schema) => schema.identifier_names().into_iter().map(str::to_owned).collect(),
         None => {
-            let named = events.iter().map(|event| &event.key_columns).find(|names| !names.is_empty());
-            named.map(|names| names.iter().map(|name| name.to_string()).collect()).unwrap_or_default()
+            let named = events.iter().map(|event| named_key(event)).find(|names| !names.is_empty());
+            named.unwrap_or_default()
         }
     }
+}
+
+/// The key that an event names: by its format, else by the fields of the record key.
+fn named_key(event: &ChangeEvent<'_>) -> Vec<String> {
+    if !event.key_columns.is_empty() {
+        return event.key_columns.iter().map(|name| name.to_string()).collect();
+    }
+    let record_key = event.key.iter().flat_map(|image| image.object.fields());
+    record_key.map(|(name, _)| name.into_owned()).collect()
 }
 
 /// Whether a field called `name` fills one of the key columns called `keys`.

@@ -3,7 +3,7 @@
 //! A template makes the name, `case` folds it, `rename` has the last word, `allow` bounds it. Names come from data, so they are hostile until
 //! proved otherwise: a placeholder may bring in ASCII letters, digits and `_` only.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use regex::{Captures, Regex};
 use serde::Deserialize;
@@ -50,6 +50,25 @@ pub struct Route {
     error_table: TableName,
 }
 
+/// Tables by the name that the template rendered: their names repeat from record to record.
+#[derive(Debug, Default)]
+pub struct KnownTables {
+    by_name: HashMap<String, TableName>,
+    /// The name that is being rendered.
+    name: String,
+}
+
+impl KnownTables {
+    fn table(&mut self, name: &str, resolve: impl FnOnce() -> Result<TableName, Rejection>) -> Result<TableName, Rejection> {
+        if let Some(table) = self.by_name.get(name) {
+            return Ok(table.clone());
+        }
+        let table = resolve()?;
+        self.by_name.insert(name.to_owned(), table.clone());
+        Ok(table)
+    }
+}
+
 /// The longest text that a placeholder may bring in, in characters.
 const MAX_PLACEHOLDER_CHARS: usize = 255;
 
@@ -83,15 +102,26 @@ impl Route {
         self.case
     }
 
-    /// The table of a change.
+    /// The table of a change. `known` remembers tables from call to call.
     ///
     /// # Errors
     /// `ROUTE_MISSING` when a placeholder of the template has no text, `ROUTE_CONFLICT` when header and body disagree,
     /// `ROUTE_NOT_ALLOWED` when the name holds other characters and is not renamed, is not allowed, or is the error table.
-    pub fn table(&self, record: &SourceRecord<'_>, fields: &RouteFields<'_>) -> Result<TableName, Rejection> {
+    pub fn table(&self, record: &SourceRecord<'_>, fields: &RouteFields<'_>, known: &mut KnownTables) -> Result<TableName, Rejection> {
+        let mut name = std::mem::take(&mut known.name);
+        name.clear();
+        let table = self.render(record, fields, &mut name).and_then(|unsafe_part| match unsafe_part {
+            Some(part) => self.resolve(&name, Some(part)),
+            None => known.table(&name, || self.resolve(&name, None)),
+        });
+        known.name = name;
+        table
+    }
+
+    /// Renders the template into `name`. The last value in it that no name may hold, if there is one.
+    fn render(&self, record: &SourceRecord<'_>, fields: &RouteFields<'_>, name: &mut String) -> Result<Option<String>, Rejection> {
         let table = self.table_field(record, fields)?;
         let groups = self.topic_groups(record)?;
-        let mut name = String::new();
         let mut unsafe_part = None;
         for part in &self.template {
             let value = match part {
@@ -113,7 +143,7 @@ impl Route {
             }
             name.push_str(value);
         }
-        self.resolve(&name, unsafe_part)
+        Ok(unsafe_part)
     }
 
     /// What the topic pattern finds in the record's topic; a topic that it does not match names no table.
@@ -284,7 +314,8 @@ mod tests {
 
     #[track_caller]
     fn check(config: serde_json::Value, fields: &RouteFields<'_>, expected: Result<&str, ReasonCode>) {
-        let found = route(config).unwrap().table(&record("cdc.orders", &[("table", "invoice"), ("T", "x-1")]), fields);
+        let found =
+            route(config).unwrap().table(&record("cdc.orders", &[("table", "invoice"), ("T", "x-1")]), fields, &mut KnownTables::default());
         assert_eq!(found.map(|name| name.to_string()).map_err(|r| r.code), expected.map(str::to_owned));
     }
 

@@ -21,7 +21,7 @@ pub(crate) fn image(json: &str) -> Image<'static> {
 }
 
 pub(crate) fn declared(json: &str, kind: DeclaredType) -> Image<'static> {
-    Image { declared: Some(Arc::new(kind)), ..image(json) }
+    Image { declared: Some(Box::leak(Box::new(kind))), ..image(json) }
 }
 
 pub(crate) fn event(operation: Operation) -> ChangeEvent<'static> {

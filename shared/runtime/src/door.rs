@@ -9,6 +9,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use sluice_model::{ReasonCode, Rejection, SourceRecord, Stage, TopicPartition};
 
+use crate::quick;
 use crate::record::{self, RecordParts};
 
 /// Why an event was refused as a whole. The invocation fails and nothing is written.
@@ -57,6 +58,15 @@ pub struct DoorBatch<'a> {
 }
 
 impl DoorBatch<'_> {
+    fn of_size(body_len: usize) -> Self {
+        // Base64 carries three bytes in four characters, so the arena never grows.
+        Self { arena: Vec::with_capacity(body_len / 4 * 3), parts: Vec::new(), unreadable: Vec::new() }
+    }
+
+    fn sort(&mut self) {
+        self.parts.sort_by(|a, b| (&a.topic_partition, a.offset).cmp(&(&b.topic_partition, b.offset)));
+    }
+
     /// How many records came in.
     #[must_use]
     pub fn received(&self) -> usize {
@@ -89,6 +99,25 @@ pub fn open_event(body: &[u8]) -> Result<DoorBatch<'_>, EventError> {
     if body.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'[') {
         return Err(EventError::PipesBatch);
     }
+    quick_batch(body).map_or_else(|| tolerant_batch(body), Ok)
+}
+
+/// The usual event, in one pass; `None` when anything is odd about it.
+fn quick_batch(body: &[u8]) -> Option<DoorBatch<'_>> {
+    let mut batch = DoorBatch::of_size(body.len());
+    quick::read(body, |group, quick| {
+        let raw = quick.raw;
+        match record::finish(quick, &mut batch.arena) {
+            Ok(parts) => batch.parts.push(parts),
+            Err(rejection) => batch.unreadable.push(unreadable(raw, group, rejection)),
+        }
+        Some(())
+    })?;
+    batch.sort();
+    Some(batch)
+}
+
+fn tolerant_batch(body: &[u8]) -> Result<DoorBatch<'_>, EventError> {
     let envelope: Envelope<'_> = serde_json::from_slice(body).map_err(|error| match error.classify() {
         serde_json::error::Category::Data => EventError::NotKafka,
         _ => EventError::Malformed(error.to_string()),
@@ -131,8 +160,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Groups<'a> {
 struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
 
 fn read_groups<'a>(groups: &[(Cow<'a, str>, &'a RawValue)], body_len: usize) -> DoorBatch<'a> {
-    // Base64 carries three bytes in four characters, so the arena never grows.
-    let mut batch = DoorBatch { arena: Vec::with_capacity(body_len / 4 * 3), parts: Vec::new(), unreadable: Vec::new() };
+    let mut batch = DoorBatch::of_size(body_len);
     for (name, group) in groups {
         match serde_json::from_str::<Vec<&'a RawValue>>(group.get()) {
             Ok(records) => records.into_iter().for_each(|raw| read_record(raw.get(), name, &mut batch)),
@@ -142,7 +170,7 @@ fn read_groups<'a>(groups: &[(Cow<'a, str>, &'a RawValue)], body_len: usize) -> 
             }
         }
     }
-    batch.parts.sort_by(|a, b| (&a.topic_partition, a.offset).cmp(&(&b.topic_partition, b.offset)));
+    batch.sort();
     batch
 }
 
@@ -215,6 +243,42 @@ mod tests {
         let batch = open_event(body.as_bytes()).unwrap();
         assert_eq!(batch.source_records()[0].key, Some(b"test".as_slice()));
         assert_eq!(batch.source_records()[0].value, Some(b"test".as_slice()));
+    }
+
+    fn usual_event() -> String {
+        let records = [
+            r#"{"topic":"t","partition":0,"offset":2,"timestamp":1772360130000,"timestampType":"CREATE_TIME","key":"dGVzdA==","value":"e30=","headers":[]}"#,
+            r#"{"topic":"t","partition":0,"offset":1,"timestamp":-1,"key":null,"value":null,"headers":[{"a":[195,171]},{"b":null}],"x":[1,{"y":true}]}"#,
+            r#"{"topic":"u","partition":3,"offset":0,"value":"e30","valueSchemaMetadata":{"schemaId":12},"headers":null}"#,
+        ];
+        event(&records.join(" , "))
+    }
+
+    fn seen(batch: &DoorBatch<'_>) -> String {
+        format!("{:?} {:?}", batch.source_records(), batch.unreadable)
+    }
+
+    #[test]
+    fn the_usual_event_is_read_in_one_pass_as_the_tolerant_reader_reads_it() {
+        let body = usual_event();
+        let quick = quick_batch(body.as_bytes()).unwrap();
+        assert_eq!(quick.source_records().len(), 3);
+        assert_eq!(seen(&quick), seen(&tolerant_batch(body.as_bytes()).unwrap()));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn what_the_quick_reader_takes_it_reads_as_the_tolerant_one_does(
+            at in proptest::prelude::any::<proptest::sample::Index>(),
+            byte in proptest::sample::select(b"{}[],:\"\\0-9.eEtnuLl= \n\x01\xff".to_vec()),
+        ) {
+            let mut body = usual_event().into_bytes();
+            let at = at.index(body.len());
+            body[at] = byte;
+            if let Some(quick) = quick_batch(&body) {
+                proptest::prop_assert_eq!(Ok(seen(&quick)), tolerant_batch(&body).map(|batch| seen(&batch)));
+            }
+        }
     }
 
     #[test]

@@ -5,6 +5,7 @@
 
 pub mod door;
 pub mod environment;
+mod quick;
 pub mod record;
 pub mod settings;
 

@@ -15,6 +15,7 @@ pub mod commit;
 pub mod creation;
 pub mod delta;
 pub mod error;
+mod file_style;
 pub mod ledger;
 pub mod manifests;
 pub mod metadata_file;

@@ -154,9 +154,10 @@ fn is_ordered<N: PartialOrd>(value: &N) -> bool {
     value.partial_cmp(value).is_some()
 }
 
-fn bytes<'a>(values: impl Iterator<Item = Option<&'a [u8]>> + Clone) -> Option<(Vec<u8>, Vec<u8>)> {
-    let low = values.clone().flatten().min()?;
-    let high = values.flatten().max()?;
+fn bytes<'a>(values: impl Iterator<Item = Option<&'a [u8]>>) -> Option<(Vec<u8>, Vec<u8>)> {
+    let mut values = values.flatten();
+    let first = values.next()?;
+    let (low, high) = values.fold((first, first), |(low, high), value| (low.min(value), high.max(value)));
     Some((low.to_vec(), high.to_vec()))
 }
 

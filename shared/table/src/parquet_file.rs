@@ -9,19 +9,15 @@ use bytes::Bytes;
 use iceberg::spec::{DataFileBuilder, PrimitiveType, Schema, Type as IcebergType};
 use parquet::arrow::ArrowSchemaConverter;
 use parquet::arrow::arrow_writer::{ArrowWriter, ArrowWriterOptions};
-use parquet::basic::{Compression, LogicalType, ZstdLevel};
+use parquet::basic::LogicalType;
 use parquet::file::metadata::ParquetMetaData;
 use parquet::file::properties::WriterProperties;
 use parquet::schema::types::{SchemaDescriptor, Type, TypePtr};
 
 use crate::TableError;
 use crate::arrow::arrow_schema_of;
+use crate::file_style::FileStyle;
 
-const CODEC: &str = "write.parquet.compression-codec";
-const LEVEL: &str = "write.parquet.compression-level";
-const ROW_GROUP: &str = "write.parquet.row-group-size-bytes";
-/// Iceberg's default, 128 MiB.
-const DEFAULT_ROW_GROUP: usize = 128 << 20;
 /// After so many rows it is looked whether the file has reached its size.
 const ROWS_A_STEP: usize = 16_384;
 
@@ -37,20 +33,25 @@ pub(crate) struct EncodedFile {
 pub(crate) struct Encoder {
     pub(crate) arrow: SchemaRef,
     parquet: SchemaDescriptor,
-    properties: WriterProperties,
+    style: FileStyle,
+    content: FileRows,
+}
+
+/// What the rows of a file are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum FileRows {
+    /// Rows of the table.
+    Rows,
+    /// Keys of an equality delete, sorted.
+    SortedKeys,
 }
 
 impl Encoder {
     /// An encoder for rows of `schema`, as the table's properties want it.
-    pub(crate) fn new(schema: &Schema, properties: &HashMap<String, String>) -> Result<Self, TableError> {
+    pub(crate) fn new(schema: &Schema, properties: &HashMap<String, String>, content: FileRows) -> Result<Self, TableError> {
         let arrow = arrow_schema_of(schema)?;
         let parquet = parquet_schema(&arrow, schema)?;
-        let group = properties.get(ROW_GROUP).and_then(|bytes| bytes.parse().ok()).filter(|bytes| *bytes > 0);
-        let properties = WriterProperties::builder()
-            .set_compression(compression(properties)?)
-            .set_max_row_group_bytes(Some(group.unwrap_or(DEFAULT_ROW_GROUP)))
-            .build();
-        Ok(Self { arrow, parquet, properties })
+        Ok(Self { arrow, parquet, style: FileStyle::of(properties)?, content })
     }
 
     /// The rows as one or more files of about `target_bytes`.
@@ -65,12 +66,19 @@ impl Encoder {
         Ok(files)
     }
 
+    fn properties(&self, rows: &RecordBatch) -> WriterProperties {
+        match self.content {
+            FileRows::Rows => self.style.properties(rows, &self.parquet),
+            FileRows::SortedKeys => self.style.key_properties(rows, &self.parquet),
+        }
+    }
+
     /// One file of the rows from `start` on, at least one step.
     fn encode_from(&self, rows: &RecordBatch, start: usize, target_bytes: usize) -> Result<EncodedFile, TableError> {
         let wrong = || TableError::parquet("writing a Parquet file");
         // The Arrow schema is left out of the file: it says nothing that the Parquet schema does not, and is larger.
         let options = ArrowWriterOptions::new()
-            .with_properties(self.properties.clone())
+            .with_properties(self.properties(&rows.slice(start, rows.num_rows() - start)))
             .with_skip_arrow_metadata(true)
             .with_parquet_schema(self.parquet.clone());
         let mut buffer = Vec::new();
@@ -102,19 +110,6 @@ impl EncodedFile {
         }
         file.file_size_in_bytes(self.bytes.len() as u64).record_count(self.rows.num_rows() as u64);
         file.column_sizes(sizes).split_offsets(Some(offsets));
-    }
-}
-
-fn compression(properties: &HashMap<String, String>) -> Result<Compression, TableError> {
-    let codec = properties.get(CODEC).map(|codec| codec.to_ascii_lowercase());
-    match codec.as_deref() {
-        None | Some("zstd") => {
-            let level = properties.get(LEVEL).and_then(|level| level.parse().ok()).unwrap_or(1);
-            ZstdLevel::try_new(level).map(Compression::ZSTD).map_err(TableError::parquet(format!("the property {LEVEL}")))
-        }
-        Some("snappy") => Ok(Compression::SNAPPY),
-        Some("uncompressed" | "none") => Ok(Compression::UNCOMPRESSED),
-        Some(other) => Err(TableError::Unsupported(format!("{CODEC} = {other}; choose zstd, snappy or uncompressed"))),
     }
 }
 
@@ -169,7 +164,7 @@ mod tests {
 
     fn encoder(columns: Vec<Column>) -> Encoder {
         let schema = TableSchema { schema_id: 0, columns, identifier_ids: vec![], last_column_id: 9 };
-        Encoder::new(&crate::schema::to_iceberg(&schema).unwrap(), &HashMap::new()).unwrap()
+        Encoder::new(&crate::schema::to_iceberg(&schema).unwrap(), &HashMap::new(), FileRows::Rows).unwrap()
     }
 
     #[test]

@@ -12,7 +12,7 @@ use crate::arrow::required_field_id;
 use crate::delta::SpecFile;
 use crate::manifests::Base;
 use crate::metrics::{Metrics, MetricsLimit};
-use crate::parquet_file::{EncodedFile, Encoder};
+use crate::parquet_file::{EncodedFile, Encoder, FileRows};
 use crate::partition::{PartitionRows, Partitioning};
 use crate::reader::{project_batch, require_known};
 use crate::scope::DeleteScope;
@@ -78,6 +78,15 @@ enum Content {
     Deletes(Vec<i32>),
 }
 
+impl Content {
+    const fn rows(&self) -> FileRows {
+        match self {
+            Self::Data(_) => FileRows::Rows,
+            Self::Deletes(_) => FileRows::SortedKeys,
+        }
+    }
+}
+
 impl Job {
     fn data(version: &TableVersion, schema: &Schema) -> Result<Self, TableError> {
         let metadata = &version.metadata;
@@ -100,7 +109,7 @@ impl Job {
         Ok(Self {
             file_io: version.file_io.clone(),
             folder: data_folder(&version.metadata),
-            encoder: Encoder::new(&schema, properties)?,
+            encoder: Encoder::new(&schema, properties, content.rows())?,
             partitioning: Partitioning::new(spec, &schema)?,
             schema,
             content,

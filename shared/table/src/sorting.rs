@@ -25,6 +25,13 @@ pub(crate) fn by_order(batch: &RecordBatch, order: &SortOrder) -> Result<RecordB
 
 /// The rows by all their columns, ascending, nulls first.
 pub(crate) fn by_all_columns(batch: &RecordBatch) -> Result<RecordBatch, TableError> {
+    let wrong = || TableError::arrow("sorting keys");
+    if let [column] = batch.columns()
+        && column.data_type().is_primitive()
+    {
+        let sorted = arrow_ord::sort::sort(column, Some(SortOptions::default())).map_err(wrong())?;
+        return RecordBatch::try_new(batch.schema(), vec![sorted]).map_err(wrong());
+    }
     sort(batch, batch.columns().iter().map(|column| (column.clone(), SortOptions::default())).collect())
 }
 

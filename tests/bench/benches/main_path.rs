@@ -133,14 +133,18 @@ fn profile(path: &str, kind: Kind, (tables, rounds, event): (usize, usize, &str)
     let event = std::fs::read(event).unwrap();
     let sluice = (path == "sluice").then(|| Path::new(kind, tables));
     let mut spent = 0;
+    let mut stages = Stages::default();
     for _ in 0..rounds {
-        let mut stages = Stages::default();
+        stages = Stages::default();
         let start = cpu_ns();
         match &sluice {
             Some(sluice) => drop(sluice.run(&event, &mut stages)),
             None => drop(floor::run(&event, kind, &mut stages).unwrap()),
         }
         spent = cpu_ns() - start;
+    }
+    for (stage, spent) in stages.times {
+        eprintln!("{stage} {:.2}", spent as f64 / 1e6);
     }
     println!("{} {}", spent as f64 / 1e6, peak_rss_mb().unwrap_or(0.0));
 }

@@ -12,7 +12,7 @@ use sluice_ingest::batch::{Batch, Decisions};
 use sluice_ingest::resolve::{Work, resolve};
 use sluice_ingest::start::TokioSleep;
 use sluice_ingest::{Ingest, receive};
-use sluice_model::{Clock, Column, ColumnType, IdSource, TableName, TableSchema};
+use sluice_model::{Clock, Column, ColumnType, IdSource, TableName, TableSchema, TapeBuffer};
 use sluice_runtime::{Settings, open_event};
 use sluice_table::{Catalog, CommitError, CreateOutcome, StagedChange, TableCreation, TableError, TableOperations, TableVersion, prepare};
 
@@ -67,7 +67,8 @@ impl Path {
         let settings = &self.ingest.settings;
         let door = stages.time("open_event", || open_event(event)).expect("the event is one");
         let records = stages.time("source_records", || door.source_records());
-        let read = stages.time("read_all", || receive::read_all(&records, settings));
+        let mut tokens = TapeBuffer::default();
+        let read = stages.time("read_all", || receive::read_all(&records, settings, &mut tokens));
         let units = stages.time("units", || receive::units(&door, &records, &read, settings));
         let (batch, decisions) = stages.time("batch", || {
             let batch = Batch::new(units);
@@ -85,6 +86,7 @@ impl Path {
         }
         stages.time("free", || drop((batch, decisions)));
         stages.time("free", || drop(read));
+        stages.time("free", || drop(tokens));
         stages.time("free", || drop(records));
         stages.time("free", || drop(door));
         made

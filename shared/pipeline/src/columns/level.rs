@@ -137,6 +137,7 @@ pub(crate) fn declared_fields(declared: Option<&DeclaredType>) -> &[DeclaredFiel
 }
 
 /// The declared type of the field called `name`, which mostly stands at the same place in the schema as in the data.
+#[inline]
 pub(crate) fn declared_type<'d>(fields: &'d [DeclaredField], position: usize, name: &str) -> Option<&'d DeclaredType> {
     let predicted = fields.get(position).filter(|field| field.name == name);
     let found = predicted.or_else(|| fields.iter().find(|field| field.name == name));

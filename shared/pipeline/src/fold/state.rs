@@ -1,8 +1,7 @@
 //! The rows of a batch's keys as they stand while it is folded.
 
-use std::collections::HashMap;
-
 use arrow_array::{Array, ArrayRef};
+use hashbrown::HashMap;
 
 use crate::converted::Tables;
 use crate::keys::Keys;
@@ -39,6 +38,14 @@ impl RowState {
 
     pub(super) fn cell(&self, column: usize) -> CellAt {
         self.others.iter().find(|(other, _)| *other == column).map_or(self.base, |(_, cell)| *cell)
+    }
+
+    /// The row of the batch that it is, where all its values are from there.
+    pub(super) const fn whole(&self) -> Option<usize> {
+        match self.base {
+            CellAt::Batch(row) if self.others.is_empty() => Some(row),
+            CellAt::Batch(_) | CellAt::Stored(_) | CellAt::True => None,
+        }
     }
 
     pub(super) fn take(&mut self, column: usize, cell: CellAt) {
@@ -103,6 +110,9 @@ pub(super) struct KeyStates<'k> {
     keys: &'k Keys,
     stored: HashMap<&'k [u8], usize>,
     index: HashMap<&'k [u8], usize>,
+    /// The states of the keys that were asked for already, by where they stand: their bytes are hashed once.
+    of_row: Vec<Option<usize>>,
+    of_key: Vec<Option<usize>>,
     states: Vec<KeyState>,
     writes: usize,
 }
@@ -110,10 +120,21 @@ pub(super) struct KeyStates<'k> {
 impl<'k> KeyStates<'k> {
     pub(super) fn new(keys: &'k Keys) -> Self {
         let stored = keys.stored().enumerate().map(|(row, key)| (key, row)).collect();
-        Self { keys, stored, index: HashMap::new(), states: Vec::new(), writes: 0 }
+        let (of_row, of_key) = (vec![None; keys.row_count()], vec![None; keys.key_count()]);
+        let states = Vec::with_capacity(keys.row_count());
+        Self { keys, stored, index: HashMap::with_capacity(keys.row_count()), of_row, of_key, states, writes: 0 }
     }
 
     fn at(&mut self, key: KeyAt) -> &mut KeyState {
+        let known = match key {
+            KeyAt::Row(row) => self.of_row[row],
+            KeyAt::Key(row) => self.of_key[row],
+        };
+        let index = known.unwrap_or_else(|| self.find(key));
+        &mut self.states[index]
+    }
+
+    fn find(&mut self, key: KeyAt) -> usize {
         let bytes = self.keys.bytes(key);
         let (states, stored) = (&mut self.states, &self.stored);
         let index = *self.index.entry(bytes).or_insert_with(|| {
@@ -121,7 +142,11 @@ impl<'k> KeyStates<'k> {
             states.push(KeyState { key, current, version: None, written: 0, touched: false });
             states.len() - 1
         });
-        &mut self.states[index]
+        match key {
+            KeyAt::Row(row) => self.of_row[row] = Some(index),
+            KeyAt::Key(row) => self.of_key[row] = Some(index),
+        }
+        index
     }
 
     pub(super) fn current(&mut self, key: KeyAt) -> &Current {
@@ -156,6 +181,8 @@ impl<'k> KeyStates<'k> {
     pub(super) fn truncate(&mut self) {
         self.stored.clear();
         self.index.clear();
+        self.of_row.fill(None);
+        self.of_key.fill(None);
         self.states.clear();
     }
 

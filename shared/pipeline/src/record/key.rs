@@ -63,7 +63,7 @@ impl<'e> RecordWriter<'e, '_> {
     pub(super) fn write_old_key(&mut self, event: &'e ChangeEvent<'e>) -> Option<usize> {
         let image = event.before.as_ref()?;
         self.check_image(image);
-        let declared = declared_fields(image.declared.as_deref());
+        let declared = declared_fields(image.declared);
         for (position, (name, node)) in image.object.fields().enumerate() {
             let column = self.rows.find_with(&mut self.key_order, position, &name);
             let column =
@@ -126,7 +126,7 @@ impl<'e> RecordWriter<'e, '_> {
     }
 
     fn collect_key(&mut self, image: &'e Image<'e>) {
-        let declared = declared_fields(image.declared.as_deref());
+        let declared = declared_fields(image.declared);
         let mut filled: Vec<(usize, String)> = Vec::new();
         for (position, (name, node)) in image.object.fields().enumerate() {
             let column =
@@ -151,7 +151,7 @@ impl<'e> RecordWriter<'e, '_> {
         if self.recorder.new_key.is_empty() || self.plan.missing_key.is_empty() {
             return;
         }
-        let declared = declared_fields(image.declared.as_deref());
+        let declared = declared_fields(image.declared);
         for (position, (name, node)) in image.object.fields().enumerate() {
             if means_key(&self.plan.missing_key, &name, self.case) {
                 let cell = Cell { node, declared: declared_type(declared, position, &name) };
@@ -163,7 +163,7 @@ impl<'e> RecordWriter<'e, '_> {
 
 /// The last field of an image that fills a column.
 fn find_field<'e>(rows: &mut Level<'e>, index: usize, image: &'e Image<'e>) -> Option<Slot<'e>> {
-    let declared = declared_fields(image.declared.as_deref());
+    let declared = declared_fields(image.declared);
     let mut found = None;
     for (position, (name, node)) in image.object.fields().enumerate() {
         if rows.find(&name) == Some(index) {

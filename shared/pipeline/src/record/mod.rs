@@ -173,7 +173,7 @@ impl<'e, 'r> RecordWriter<'e, 'r> {
             let cell = Cell { node: image.object, declared: None };
             self.recorder.check_duplicates(&[], &cell);
         }
-        self.rows.collect(&Cell { node: image.object, declared: image.declared.as_deref() }, &mut self.recorder);
+        self.rows.collect(&Cell { node: image.object, declared: image.declared }, &mut self.recorder);
     }
 
     /// Takes values out of their slots that only say that nothing changed.

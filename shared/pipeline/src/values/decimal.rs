@@ -62,6 +62,17 @@ fn number_text(text: &str, reading: &Reading<'_>, kind: DecimalType) -> Result<i
     fit(&digits, reading, kind)
 }
 
+/// The powers of ten that 128 bits hold.
+const POWERS: [i128; 39] = {
+    let mut powers = [1; 39];
+    let mut at = 1;
+    while at < powers.len() {
+        powers[at] = powers[at - 1] * 10;
+        at += 1;
+    }
+    powers
+};
+
 /// The usual form, read without allocating: a sign, digits, a point, no more digits than the scale, all within 18 digits.
 fn plain_decimal(text: &str, kind: DecimalType) -> Option<i128> {
     let bytes = text.as_bytes();
@@ -79,8 +90,8 @@ fn plain_decimal(text: &str, kind: DecimalType) -> Option<i128> {
         }
     }
     let missing = usize::from(kind.scale).checked_sub(fraction.unwrap_or(0))?;
-    let unscaled = i128::from(value).checked_mul(10_i128.checked_pow(missing as u32)?)?;
-    let fits = unscaled < 10_i128.pow(u32::from(kind.precision));
+    let unscaled = i128::from(value).checked_mul(*POWERS.get(missing)?)?;
+    let fits = unscaled < *POWERS.get(usize::from(kind.precision))?;
     fits.then_some(if negative { -unscaled } else { unscaled })
 }
 

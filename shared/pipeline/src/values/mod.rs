@@ -50,6 +50,7 @@ pub(crate) enum Carrier<'t> {
 }
 
 impl<'t> Carrier<'t> {
+    #[inline]
     pub(crate) fn of(node: Node<'t>) -> Self {
         match node.kind() {
             NodeKind::Null => Self::Null,

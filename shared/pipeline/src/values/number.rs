@@ -68,7 +68,7 @@ fn whole_number(text: &str) -> Result<i64, Fault> {
 }
 
 /// Nearly all numbers are of this form: no fraction, no exponent, 64 bits.
-fn plain_integer(text: &str) -> Option<i64> {
+pub(super) fn plain_integer(text: &str) -> Option<i64> {
     let bytes = text.as_bytes();
     let (negative, digits) = if bytes.first() == Some(&b'-') { (true, &bytes[1..]) } else { (false, bytes) };
     if digits.is_empty() || digits.len() > 18 {

@@ -140,6 +140,9 @@ fn epoch_point(value: i64, unit: TimeUnit, source: &Carrier<'_>) -> Result<Point
 }
 
 fn whole(text: &str) -> Result<i64, Fault> {
+    if let Some(value) = super::number::plain_integer(text) {
+        return Ok(value);
+    }
     let digits = Digits::parse(text).ok_or_else(|| super::words::no_number(text))?;
     digits.to_i64().map_err(|misfit| match misfit {
         Misfit::TooFine => Fault::new(ReasonCode::PrecisionLoss, format!("{} has a fraction", Rejection::quote(text))),
