@@ -93,7 +93,7 @@ impl Operation {
 
 /// A row as it stands in a record: a JSON object, its declared type where the data carries one, and the values that the
 /// source left out because they did not change.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Copy)]
 pub struct Image<'a> {
     /// The JSON object.
     pub object: Node<'a>,

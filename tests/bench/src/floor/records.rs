@@ -4,7 +4,7 @@ use super::cursor::{Bad, Cursor};
 use crate::event::Kind;
 
 /// The base64 text of the value; the coordinate is read and thrown away.
-pub(crate) fn values<'a>(event: &'a str) -> Result<Vec<&'a str>, Bad> {
+pub(crate) fn values(event: &str) -> Result<Vec<&str>, Bad> {
     let mut found = Vec::with_capacity(8192);
     members(&mut Cursor::new(event), |cursor, key| {
         if key != "records" {
