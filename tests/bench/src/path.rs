@@ -78,7 +78,7 @@ impl Path {
         let mut made = Made::default();
         for table in batch.tables.keys() {
             let resolved = stages.time("resolve", || block_on(resolve(&self.ingest, &batch, table, &self.errors)));
-            let resolved = resolved.unwrap_or_else(|trouble| panic!("{table}: {}", trouble.error));
+            let resolved = resolved.map_err(|trouble| trouble.error).expect("the tables are sound");
             made.refused += resolved.refused.len();
             if let Some(work) = resolved.work {
                 self.write(work, stages, &mut made);
@@ -96,7 +96,7 @@ impl Path {
         made.applied += work.outcomes.len();
         let file_io = work.version.file_io.clone();
         let prepared = stages.time("prepare", || block_on(prepare(&work.version, work.delta, &self.ingest.write_options())));
-        let prepared = prepared.unwrap_or_else(|error| panic!("{error}"));
+        let prepared = prepared.expect("files in memory can be written");
         for file in prepared.files() {
             made.files += 1;
             made.bytes += file.file.file_size_in_bytes();
