@@ -36,6 +36,15 @@ fn every_case_in_scope_passes_and_the_others_say_why_they_are_not() {
 }
 
 #[test]
+fn every_case_of_our_own_passes() {
+    let output = sluice(&root(), &["--json", "corpus", "tests/cases"]);
+    let verdicts = json_lines(&output);
+    let cases: Vec<&Value> = verdicts.iter().filter(|verdict| verdict.get("id").is_some()).collect();
+    let failed: Vec<&&Value> = cases.iter().filter(|verdict| verdict["outcome"] != "pass").collect();
+    assert!(failed.is_empty() && cases.len() >= 400, "{} cases, not passed: {failed:?}", cases.len());
+}
+
+#[test]
 fn exit_codes_are_those_of_the_readme() {
     let folder = tempfile::tempdir().unwrap();
     let code = |arguments: &[&str]| sluice(folder.path(), arguments).status.code();
