@@ -1,15 +1,19 @@
 //! One table's units against one version of the table: which are decided already, which are refused, and what the rest does to the table.
 
+mod missing;
+
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use sluice_deadletter::ErrorTable;
 use sluice_model::{ChangeEvent, Coverage, DeclaredType, OffsetLedger, ReasonCode, Rejection, Stage, TableName, TableSchema};
-use sluice_pipeline::settings::{OnDuplicateField, OnMissingTable, OnSchemaChange, OnUnavailable, TableSettings};
+use sluice_pipeline::settings::{OnDuplicateField, OnSchemaChange, OnUnavailable, TableSettings};
 use sluice_pipeline::{
     ColumnError, Converted, Folded, Outcome, SchemaChange as SchemaVerdict, TableContext, Truncate as FoldTruncate, convert, fold,
 };
-use sluice_table::{BaseUse, RowDelta, TableCreation, TableError, TableOperations, TableVersion, Truncate, ledger, lookup, schema};
+use sluice_table::{BaseUse, RowDelta, TableError, TableOperations, TableVersion, Truncate, ledger, lookup, schema};
+
+use missing::{Missing, missing};
 
 use crate::Ingest;
 use crate::batch::{Batch, Decision};
@@ -87,63 +91,6 @@ pub fn refuse_all(units: &[usize], rejection: &Rejection) -> Resolved {
     Resolved { refused: units.iter().map(|unit| (*unit, rejection.clone())).collect(), ..Resolved::default() }
 }
 
-enum Missing {
-    Refused(Box<Resolved>),
-    Created,
-}
-
-/// A table that the catalog does not have: its records are refused, or it is made from those that fit together.
-async fn missing(
-    ingest: &Ingest,
-    batch: &Batch<'_>,
-    (table, units): (&TableName, &[usize]),
-    errors: &ErrorTable,
-) -> Result<Missing, TableError> {
-    let settings = match ingest.settings.table(table, &BTreeMap::new()) {
-        Ok(settings) => settings,
-        Err(problems) => return Ok(Missing::Refused(Box::new(refuse_all(units, &unavailable(&problems))))),
-    };
-    let (changes, mut resolved) = changes(batch, units, &settings);
-    match settings.on_missing_table {
-        OnMissingTable::DeadLetter => {
-            let detail = format!("the catalog has no table `{table}` and on_missing_table is \"dead-letter\"");
-            let rejection = Rejection::new(Stage::Table, ReasonCode::TableUnknown, detail);
-            resolved.refused.extend(changes.iter().map(|(unit, _)| (*unit, rejection.clone())));
-            return Ok(Missing::Refused(Box::new(resolved)));
-        }
-        OnMissingTable::Create => {}
-    }
-    let open: Vec<(usize, &ChangeEvent<'_>)> = changes.into_iter().filter(|(unit, _)| !is_dead_letter(batch, *unit, errors)).collect();
-    let (converted, folded) = as_new_table(ingest, &settings, &open)?;
-    if folded.outcomes.iter().any(|(_, outcome)| *outcome == Outcome::Row) {
-        ingest.catalog.create(table, &creation(converted.schema, &settings)).await?;
-        return Ok(Missing::Created);
-    }
-    // Without a row there is nothing to make a table of: a delete or truncate of a table that is not there changes nothing.
-    let outcomes = note_outcomes((&converted, folded.outcomes), &open, &mut resolved);
-    resolved.decided.extend(outcomes);
-    resolved.decided.extend(replayed_dead_letters(batch, units, errors));
-    Ok(Missing::Refused(Box::new(resolved)))
-}
-
-/// What the changes come to in a table that they make themselves.
-fn as_new_table(ingest: &Ingest, settings: &TableSettings, open: &[(usize, &ChangeEvent<'_>)]) -> Result<(Converted, Folded), TableError> {
-    let events: Vec<&ChangeEvent<'_>> = open.iter().map(|(_, event)| *event).collect();
-    let case = ingest.settings.route.case();
-    let mut refused: Vec<(usize, Rejection)> = Vec::new();
-    // Each round refuses at least one event more.
-    loop {
-        let context = TableContext { schema: None, settings, case, ddl_columns: &[], refused: &refused };
-        let converted = convert(&events, &context).map_err(|error| column(&error))?;
-        let folded = fold(&converted, None).map_err(|error| column(&error))?;
-        let more = folded.refused_changes(&converted);
-        if more.is_empty() {
-            return Ok((converted, folded));
-        }
-        refused.extend(more);
-    }
-}
-
 /// Sorts what became of the events: refusals go to `resolved`, the others are returned with their units.
 fn note_outcomes(
     (converted, outcomes): (&Converted, Vec<(usize, Outcome)>),
@@ -163,15 +110,6 @@ fn note_outcomes(
         }
     }
     decided
-}
-
-fn creation(schema: TableSchema, settings: &TableSettings) -> TableCreation {
-    TableCreation {
-        partition_by: settings.partition_by.clone(),
-        sort_by: settings.sort_by.clone(),
-        properties: settings.properties.clone(),
-        ..TableCreation::of(schema)
-    }
 }
 
 fn is_dead_letter(batch: &Batch<'_>, unit: usize, errors: &ErrorTable) -> bool {

@@ -5,12 +5,14 @@
 //! open). Fields may repeat: [`Node::first_duplicate`] finds them, because what to do about it is a setting of the table.
 //! Why not a library: see docs/adr/0003-own-json-tape.md.
 
+mod duplicates;
+mod escapes;
 mod parser;
 
 use std::borrow::Cow;
 use std::ops::Range;
 
-use parser::hex4;
+use escapes::unescape;
 
 /// What kind of value a node is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -331,50 +333,6 @@ impl<'t> Node<'t> {
             at += 1;
         }
     }
-
-    /// The path of the first field that stands twice in one object, in this value or anything inside it.
-    #[must_use]
-    pub fn first_duplicate(self) -> Option<String> {
-        let end = self.token().next as usize;
-        (self.at..end).map(|at| self.at(at)).filter(|node| node.kind() == NodeKind::Object).find_map(Self::own_duplicate)
-    }
-
-    fn own_duplicate(self) -> Option<String> {
-        let mut filter = NameFilter::default();
-        let all_differ = self.raw_fields().all(|(name, _)| !name.token().escaped && filter.is_new(name.slice()));
-        if all_differ { None } else { self.exact_duplicate() }
-    }
-
-    fn exact_duplicate(self) -> Option<String> {
-        const FEW: usize = 24;
-        let names: Vec<Node<'t>> = self.raw_fields().map(|(name, _)| name).collect();
-        if names.len() > FEW || names.iter().any(|name| name.token().escaped) {
-            let mut seen = std::collections::HashSet::with_capacity(names.len());
-            return names.into_iter().map(Self::string).find(|name| !seen.insert(name.clone())).map(Cow::into_owned);
-        }
-        let repeats = |index: usize| names[..index].iter().any(|earlier| earlier.slice() == names[index].slice());
-        (1..names.len()).find(|index| repeats(*index)).map(|index| names[index].slice().to_owned())
-    }
-}
-
-/// Tells names apart by a cheap hash: different hashes are different names, equal ones have to be compared.
-#[derive(Default)]
-struct NameFilter([u64; 16]);
-
-impl NameFilter {
-    /// Whether no name before had the same hash.
-    fn is_new(&mut self, name: &str) -> bool {
-        let bytes = name.as_bytes();
-        let hash = match (bytes.first_chunk::<8>(), bytes.last_chunk::<8>()) {
-            (Some(first), Some(last)) => u64::from_le_bytes(*first) ^ u64::from_le_bytes(*last).rotate_left(23),
-            _ => bytes.iter().fold(0, |hash, byte| hash << 8 | u64::from(*byte)),
-        };
-        let hash = hash.wrapping_add(bytes.len() as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 54;
-        let (word, bit) = ((hash >> 6) as usize, 1_u64 << (hash & 63));
-        let is_new = self.0[word] & bit == 0;
-        self.0[word] |= bit;
-        is_new
-    }
 }
 
 /// What stands before the next token of a compact text.
@@ -402,45 +360,6 @@ impl Between {
             Self::CommaKey | Self::Comma => out.push(','),
             Self::Colon => out.push(':'),
         }
-    }
-}
-
-/// Replaces the escapes of a string that the parser has checked.
-fn unescape(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    let mut at = 0;
-    while let Some(length) = text[at..].find('\\') {
-        out.push_str(&text[at..at + length]);
-        at += length;
-        let (character, width) = escaped_char(text, at);
-        out.push(character);
-        at += width;
-    }
-    out.push_str(&text[at..]);
-    out
-}
-
-/// The character that the checked escape at byte `at` stands for, and the escape's length in bytes.
-fn escaped_char(text: &str, at: usize) -> (char, usize) {
-    match text.as_bytes().get(at + 1) {
-        Some(b'b') => ('\u{8}', 2),
-        Some(b'f') => ('\u{c}', 2),
-        Some(b'n') => ('\n', 2),
-        Some(b'r') => ('\r', 2),
-        Some(b't') => ('\t', 2),
-        Some(b'u') => {
-            let first = hex4(text, at).unwrap_or(0xfffd);
-            match char::from_u32(first) {
-                Some(character) => (character, 6),
-                None => {
-                    let second = hex4(text, at + 6).unwrap_or(0xdc00);
-                    let code = 0x1_0000 + ((first & 0x3ff) << 10) + (second & 0x3ff);
-                    (char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER), 12)
-                }
-            }
-        }
-        Some(other) => (char::from(*other), 2),
-        None => (char::REPLACEMENT_CHARACTER, 1),
     }
 }
 

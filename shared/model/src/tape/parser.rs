@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use super::escapes::hex4;
 use super::{NodeKind, ParseError, Token};
 
 /// The parent of the root.
@@ -268,10 +269,4 @@ const fn specials(word: u64) -> u64 {
     let (is_quote, is_backslash) = (quote.wrapping_sub(ONES) & !quote, backslash.wrapping_sub(ONES) & !backslash);
     let control = word.wrapping_sub(ONES * 0x20) & !word;
     (is_quote | is_backslash | control) & HIGHS
-}
-
-pub(super) fn hex4(text: &str, at: usize) -> Option<u32> {
-    let digits = text.get(at..at + 6)?.strip_prefix("\\u")?;
-    let all_hex = digits.bytes().all(|byte| byte.is_ascii_hexdigit());
-    all_hex.then(|| u32::from_str_radix(digits, 16).ok()).flatten()
 }

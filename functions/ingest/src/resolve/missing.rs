@@ -1,0 +1,80 @@
+//! A table that the catalog does not have.
+
+use std::collections::BTreeMap;
+
+use sluice_deadletter::ErrorTable;
+use sluice_model::{ChangeEvent, ReasonCode, Rejection, Stage, TableName, TableSchema};
+use sluice_pipeline::settings::{OnMissingTable, TableSettings};
+use sluice_pipeline::{Converted, Folded, Outcome, TableContext, convert, fold};
+use sluice_table::{TableCreation, TableError};
+
+use super::{Resolved, changes, column, is_dead_letter, note_outcomes, refuse_all, replayed_dead_letters, unavailable};
+use crate::Ingest;
+use crate::batch::Batch;
+
+/// What became of a table that is not there.
+pub(super) enum Missing {
+    Refused(Box<Resolved>),
+    Created,
+}
+
+/// A table that the catalog does not have: its records are refused, or it is made from those that fit together.
+pub(super) async fn missing(
+    ingest: &Ingest,
+    batch: &Batch<'_>,
+    (table, units): (&TableName, &[usize]),
+    errors: &ErrorTable,
+) -> Result<Missing, TableError> {
+    let settings = match ingest.settings.table(table, &BTreeMap::new()) {
+        Ok(settings) => settings,
+        Err(problems) => return Ok(Missing::Refused(Box::new(refuse_all(units, &unavailable(&problems))))),
+    };
+    let (changes, mut resolved) = changes(batch, units, &settings);
+    match settings.on_missing_table {
+        OnMissingTable::DeadLetter => {
+            let detail = format!("the catalog has no table `{table}` and on_missing_table is \"dead-letter\"");
+            let rejection = Rejection::new(Stage::Table, ReasonCode::TableUnknown, detail);
+            resolved.refused.extend(changes.iter().map(|(unit, _)| (*unit, rejection.clone())));
+            return Ok(Missing::Refused(Box::new(resolved)));
+        }
+        OnMissingTable::Create => {}
+    }
+    let open: Vec<(usize, &ChangeEvent<'_>)> = changes.into_iter().filter(|(unit, _)| !is_dead_letter(batch, *unit, errors)).collect();
+    let (converted, folded) = as_new_table(ingest, &settings, &open)?;
+    if folded.outcomes.iter().any(|(_, outcome)| *outcome == Outcome::Row) {
+        ingest.catalog.create(table, &creation(converted.schema, &settings)).await?;
+        return Ok(Missing::Created);
+    }
+    // Without a row there is nothing to make a table of: a delete or truncate of a table that is not there changes nothing.
+    let outcomes = note_outcomes((&converted, folded.outcomes), &open, &mut resolved);
+    resolved.decided.extend(outcomes);
+    resolved.decided.extend(replayed_dead_letters(batch, units, errors));
+    Ok(Missing::Refused(Box::new(resolved)))
+}
+
+/// What the changes come to in a table that they make themselves.
+fn as_new_table(ingest: &Ingest, settings: &TableSettings, open: &[(usize, &ChangeEvent<'_>)]) -> Result<(Converted, Folded), TableError> {
+    let events: Vec<&ChangeEvent<'_>> = open.iter().map(|(_, event)| *event).collect();
+    let case = ingest.settings.route.case();
+    let mut refused: Vec<(usize, Rejection)> = Vec::new();
+    // Each round refuses at least one event more.
+    loop {
+        let context = TableContext { schema: None, settings, case, ddl_columns: &[], refused: &refused };
+        let converted = convert(&events, &context).map_err(|error| column(&error))?;
+        let folded = fold(&converted, None).map_err(|error| column(&error))?;
+        let more = folded.refused_changes(&converted);
+        if more.is_empty() {
+            return Ok((converted, folded));
+        }
+        refused.extend(more);
+    }
+}
+
+fn creation(schema: TableSchema, settings: &TableSettings) -> TableCreation {
+    TableCreation {
+        partition_by: settings.partition_by.clone(),
+        sort_by: settings.sort_by.clone(),
+        properties: settings.properties.clone(),
+        ..TableCreation::of(schema)
+    }
+}
