@@ -4,7 +4,7 @@
 //! how much, which needs nothing but this test; and how many instructions it executes as a multiple of the floor's, which needs valgrind.
 //! Both are taken in the profile that the tests are built in; the real figures are those of `make bench`.
 //!
-//! When a change makes the path cheaper, lower the budget with it: the test asks for that, too.
+//! When a change makes the path cheaper, lower the budget with it: for allocations the test asks for that, too.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use std::process::Command;
@@ -57,7 +57,7 @@ fn allocations_stay_within_their_budget() {
 }
 
 /// Instructions of Sluice for a hundred of the floor's, envelope, one table.
-const INSTRUCTIONS_PERCENT: u64 = 195;
+const INSTRUCTIONS_PERCENT: u64 = 134;
 
 #[test]
 fn instructions_stay_within_their_budget() {
@@ -69,7 +69,13 @@ fn instructions_stay_within_their_budget() {
     }
     let (sluice, floor) = (instructions("*sluice_bench::path::Path::run"), instructions("*sluice_bench::floor::run"));
     let found = sluice * 100 / floor;
-    assert_eq!(objection("instructions, in percent of the floor's", found, INSTRUCTIONS_PERCENT), None);
+    println!("instructions: {sluice}, {found} % of the floor's");
+    // Only upwards: what libraries choose for the processor that they run on may make the count smaller elsewhere.
+    let most = INSTRUCTIONS_PERCENT * (100 + TOLERANCE) / 100;
+    assert!(
+        found <= most,
+        "instructions: {found} % of the floor's, the budget is {INSTRUCTIONS_PERCENT} % and {TOLERANCE} % of it; find out why"
+    );
 }
 
 /// The instructions of one function and all that it calls, in a process of its own that runs [`both_paths`].
