@@ -41,15 +41,23 @@ pub(super) async fn missing(
     }
     let open: Vec<(usize, &ChangeEvent<'_>)> = changes.into_iter().filter(|(unit, _)| !is_dead_letter(batch, *unit, errors)).collect();
     let (converted, folded) = as_new_table(ingest, &settings, &open)?;
-    if folded.outcomes.iter().any(|(_, outcome)| *outcome == Outcome::Row) {
+    if folded.outcomes.iter().any(|(_, outcome)| needs_table(outcome)) {
         ingest.catalog.create(table, &creation(converted.schema, &settings)).await?;
         return Ok(Missing::Created);
     }
-    // Without a row there is nothing to make a table of: a delete or truncate of a table that is not there changes nothing.
     let outcomes = note_outcomes((&converted, folded.outcomes), &open, &mut resolved);
     resolved.decided.extend(outcomes);
     resolved.decided.extend(replayed_dead_letters(batch, units, errors));
     Ok(Missing::Refused(Box::new(resolved)))
+}
+
+/// Whether an outcome needs a table. A delete finds no row in a new table, but its ledger has to remember it: delivered again after a
+/// later insert, it would delete that row.
+const fn needs_table(outcome: &Outcome) -> bool {
+    match outcome {
+        Outcome::Row | Outcome::Delete => true,
+        Outcome::Control | Outcome::Stale | Outcome::Rejected(_) => false,
+    }
 }
 
 /// What the changes come to in a table that they make themselves.
