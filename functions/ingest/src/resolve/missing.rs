@@ -41,7 +41,8 @@ pub(super) async fn missing(
     }
     let open: Vec<(usize, &ChangeEvent<'_>)> = changes.into_iter().filter(|(unit, _)| !is_dead_letter(batch, *unit, errors)).collect();
     let (converted, folded) = as_new_table(ingest, &settings, &open)?;
-    if folded.outcomes.iter().any(|(_, outcome)| needs_table(outcome)) {
+    // A truncate alone names no column to make a table of, and there is nothing to truncate.
+    if !converted.schema.columns.is_empty() && folded.outcomes.iter().any(|(_, outcome)| needs_table(outcome)) {
         ingest.catalog.create(table, &creation(converted.schema, &settings)).await?;
         return Ok(Missing::Created);
     }
