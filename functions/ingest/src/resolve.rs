@@ -1,5 +1,6 @@
 //! One table's units against one version of the table: which are decided already, which are refused, and what the rest does to the table.
 
+mod apply;
 mod missing;
 
 use std::collections::{BTreeMap, HashSet};
@@ -8,11 +9,10 @@ use std::sync::Arc;
 use sluice_deadletter::ErrorTable;
 use sluice_model::{ChangeEvent, Coverage, DeclaredType, OffsetLedger, ReasonCode, Rejection, Stage, TableName, TableSchema};
 use sluice_pipeline::settings::{OnDuplicateField, OnSchemaChange, OnUnavailable, TableSettings};
-use sluice_pipeline::{
-    ColumnError, Converted, Folded, Outcome, SchemaChange as SchemaVerdict, TableContext, Truncate as FoldTruncate, convert, fold,
-};
-use sluice_table::{BaseUse, RowDelta, TableError, TableOperations, TableVersion, Truncate, ledger, lookup, schema};
+use sluice_pipeline::{Converted, Outcome, SchemaChange as SchemaVerdict, Truncate as FoldTruncate};
+use sluice_table::{RowDelta, TableError, TableOperations, TableVersion, Truncate, ledger, schema};
 
+use apply::Target;
 use missing::{Missing, missing};
 
 use crate::Ingest;
@@ -203,7 +203,7 @@ impl<'r, 'd> Resolver<'r, 'd> {
         let ddl = self.schema_changes(errors, &mut resolved);
         resolved.decided.extend(self.replayed_control());
         let open = self.open_changes(changes, &ddl.columns, (errors, &mut resolved))?;
-        let applied = self.apply(&open, &ddl.columns).await?;
+        let applied = self.target(&ddl.columns).apply(&open).await?;
         let mut outcomes = ddl.units;
         outcomes.extend(note_outcomes((&applied.converted, applied.folded.outcomes), &open, &mut resolved));
         if outcomes.is_empty() {
@@ -232,16 +232,9 @@ impl<'r, 'd> Resolver<'r, 'd> {
         Ok(resolved)
     }
 
-    fn convert(
-        &self,
-        open: &[(usize, &ChangeEvent<'d>)],
-        ddl_columns: &[(String, DeclaredType)],
-        refused: &[(usize, Rejection)],
-    ) -> Result<Converted, TableError> {
-        let (settings, case) = (&self.settings, self.ingest.settings.route.case());
-        let context = TableContext { schema: Some(&self.schema), settings, case, ddl_columns, refused };
-        let events: Vec<&ChangeEvent<'_>> = open.iter().map(|(_, event)| *event).collect();
-        convert(&events, &context).map_err(|error| column(&error))
+    fn target<'t>(&'t self, ddl_columns: &'t [(String, DeclaredType)]) -> Target<'t> {
+        let stored = Some((&self.version, &self.schema));
+        Target { settings: &self.settings, case: self.ingest.settings.route.case(), ddl_columns, stored }
     }
 
     /// The changes that are still to be applied: those that were decided before are taken out first, so that they leave no trace in the
@@ -255,7 +248,7 @@ impl<'r, 'd> Resolver<'r, 'd> {
         if !changes.iter().any(|(unit, _)| self.coverage(*unit, errors) != Coverage::New) {
             return Ok(changes);
         }
-        let converted = self.convert(&changes, ddl_columns, &[])?;
+        let converted = self.target(ddl_columns).convert(&changes, &[])?;
         let accepted: HashSet<usize> = converted.accepted().collect();
         let mut open = Vec::with_capacity(changes.len());
         for (event, (unit, change)) in changes.into_iter().enumerate() {
@@ -266,22 +259,6 @@ impl<'r, 'd> Resolver<'r, 'd> {
             }
         }
         Ok(open)
-    }
-
-    /// Converts and folds. A record that only the fold refuses must leave no trace in the schema either: then all is converted anew without it.
-    async fn apply(&self, open: &[(usize, &ChangeEvent<'d>)], ddl_columns: &[(String, DeclaredType)]) -> Result<Applied, TableError> {
-        let mut refused: Vec<(usize, Rejection)> = Vec::new();
-        loop {
-            let converted = self.convert(open, ddl_columns, &refused)?;
-            let (base_use, stored) = self.stored_rows(&converted).await?;
-            let folded = fold(&converted, stored.as_ref()).map_err(|error| column(&error))?;
-            let more = folded.refused_changes(&converted);
-            // Each round takes out at least one record, so there are at most as many rounds as records.
-            if more.is_empty() {
-                return Ok(Applied { converted, folded, base_use });
-            }
-            refused.extend(more);
-        }
     }
 
     /// A dead letter is decided for its data table too: redrive is the way back.
@@ -332,23 +309,6 @@ impl<'r, 'd> Resolver<'r, 'd> {
         }
         found
     }
-
-    /// The stored rows of the keys that need them; a delta made from them holds on this snapshot only.
-    async fn stored_rows(&self, converted: &Converted) -> Result<(BaseUse, Option<arrow_array::RecordBatch>), TableError> {
-        match converted.lookup_keys().map_err(|error| column(&error))? {
-            None => Ok((BaseUse::Rebasable, None)),
-            Some(keys) => {
-                let target = sluice_pipeline::arrow_schema(&converted.schema);
-                let stored = lookup(&self.version, &target, &converted.key_ids(), &keys).await?;
-                Ok((BaseUse::PinnedToSnapshot, Some(stored)))
-            }
-        }
-    }
-}
-
-/// Arrow refused a column, which no input should bring about.
-fn column(error: &ColumnError) -> TableError {
-    TableError::Invalid(error.to_string())
 }
 
 /// The schema that the table is to get with the delta, where it changes.
@@ -357,13 +317,6 @@ fn evolved(converted: &Converted) -> Option<TableSchema> {
         SchemaVerdict::Unchanged => None,
         SchemaVerdict::Evolved | SchemaVerdict::Create => Some(converted.schema.clone()),
     }
-}
-
-/// A table's open changes, converted and folded.
-struct Applied {
-    converted: Converted,
-    folded: Folded,
-    base_use: BaseUse,
 }
 
 #[derive(Default)]

@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 
 use sluice_deadletter::ErrorTable;
 use sluice_model::{ChangeEvent, ReasonCode, Rejection, Stage, TableName, TableSchema};
+use sluice_pipeline::Outcome;
 use sluice_pipeline::settings::{OnMissingTable, TableSettings};
-use sluice_pipeline::{Converted, Folded, Outcome, TableContext, convert, fold};
 use sluice_table::{TableCreation, TableError};
 
-use super::{Resolved, changes, column, is_dead_letter, note_outcomes, refuse_all, replayed_dead_letters, unavailable};
+use super::apply::{Applied, Target};
+use super::{Resolved, changes, is_dead_letter, note_outcomes, refuse_all, replayed_dead_letters, unavailable};
 use crate::Ingest;
 use crate::batch::Batch;
 
@@ -40,7 +41,9 @@ pub(super) async fn missing(
         OnMissingTable::Create => {}
     }
     let open: Vec<(usize, &ChangeEvent<'_>)> = changes.into_iter().filter(|(unit, _)| !is_dead_letter(batch, *unit, errors)).collect();
-    let (converted, folded) = as_new_table(ingest, &settings, &open)?;
+    let case = ingest.settings.route.case();
+    let target = Target { settings: &settings, case, ddl_columns: &[], stored: None };
+    let Applied { converted, folded, .. } = target.apply(&open).await?;
     // A truncate alone names no column to make a table of, and there is nothing to truncate.
     if !converted.schema.columns.is_empty() && folded.outcomes.iter().any(|(_, outcome)| needs_table(outcome)) {
         ingest.catalog.create(table, &creation(converted.schema, &settings)).await?;
@@ -58,24 +61,6 @@ const fn needs_table(outcome: &Outcome) -> bool {
     match outcome {
         Outcome::Row | Outcome::Delete => true,
         Outcome::Control | Outcome::Stale | Outcome::Rejected(_) => false,
-    }
-}
-
-/// What the changes come to in a table that they make themselves.
-fn as_new_table(ingest: &Ingest, settings: &TableSettings, open: &[(usize, &ChangeEvent<'_>)]) -> Result<(Converted, Folded), TableError> {
-    let events: Vec<&ChangeEvent<'_>> = open.iter().map(|(_, event)| *event).collect();
-    let case = ingest.settings.route.case();
-    let mut refused: Vec<(usize, Rejection)> = Vec::new();
-    // Each round refuses at least one event more.
-    loop {
-        let context = TableContext { schema: None, settings, case, ddl_columns: &[], refused: &refused };
-        let converted = convert(&events, &context).map_err(|error| column(&error))?;
-        let folded = fold(&converted, None).map_err(|error| column(&error))?;
-        let more = folded.refused_changes(&converted);
-        if more.is_empty() {
-            return Ok((converted, folded));
-        }
-        refused.extend(more);
     }
 }
 
