@@ -18,7 +18,7 @@ pub struct SimPointers(Sim);
 /// A catalog over the world.
 pub fn catalog(sim: &Sim, ids: &Arc<SeededIds>) -> Arc<dyn Catalog> {
     let services = Services { clock: Arc::new(sim.clone()), ids: ids.clone() };
-    Arc::new(PointerCatalog::new(SimPointers(sim.clone()), (storage::file_io(sim), "sim://lake"), services))
+    Arc::new(PointerCatalog::over(SimPointers(sim.clone()), (storage::file_io(sim), "sim://lake"), services))
 }
 
 fn said(class: Class) -> TableError {

@@ -6,43 +6,24 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 use iceberg::io::FileIO;
 use sluice_model::TableName;
-use sluice_table::{Catalog, CommitError, CreateOutcome, TableCreation, TableError, TableOperations};
-use std::sync::Arc;
+use sluice_table::{CommitError, CreateOutcome, TableError};
 
 use crate::pointer::{PointerCatalog, PointerStore, Services};
 
 /// The catalog in memory.
-pub struct MemoryCatalog(PointerCatalog<MemoryPointers>);
+pub type MemoryCatalog = PointerCatalog<MemoryPointers>;
 
-impl MemoryCatalog {
+impl PointerCatalog<MemoryPointers> {
     /// An empty catalog. Its files are in memory, whatever `warehouse` (`memory://…`) says.
     #[must_use]
     pub fn new(warehouse: &str, services: Services) -> Self {
-        Self(PointerCatalog::new(MemoryPointers::default(), (FileIO::new_with_memory(), warehouse), services))
+        Self::over(MemoryPointers::default(), (FileIO::new_with_memory(), warehouse), services)
     }
 }
 
-#[async_trait]
-impl Catalog for MemoryCatalog {
-    async fn load(&self, name: &TableName) -> Result<Option<Arc<dyn TableOperations>>, TableError> {
-        self.0.load(name).await
-    }
-
-    async fn create(&self, name: &TableName, creation: &TableCreation) -> Result<CreateOutcome, TableError> {
-        self.0.create(name, creation).await
-    }
-
-    async fn tables(&self) -> Result<Vec<TableName>, TableError> {
-        self.0.tables().await
-    }
-
-    async fn drop_table(&self, name: &TableName) -> Result<bool, TableError> {
-        self.0.drop_table(name).await
-    }
-}
-
+/// Pointers in a map.
 #[derive(Default)]
-struct MemoryPointers(Mutex<BTreeMap<TableName, String>>);
+pub struct MemoryPointers(Mutex<BTreeMap<TableName, String>>);
 
 impl MemoryPointers {
     /// No operation on the map can panic half-way, so a poisoned lock guards a sound map.

@@ -64,7 +64,7 @@ pub struct PointerCatalog<S> {
 impl<S: PointerStore + 'static> PointerCatalog<S> {
     /// A catalog whose new tables live under `warehouse`.
     #[must_use]
-    pub fn new(store: S, (file_io, warehouse): (FileIO, &str), services: Services) -> Self {
+    pub fn over(store: S, (file_io, warehouse): (FileIO, &str), services: Services) -> Self {
         Self { store: Arc::new(store), file_io, warehouse: warehouse.trim_end_matches('/').to_owned(), services }
     }
 

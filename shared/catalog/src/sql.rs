@@ -7,10 +7,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use iceberg::io::FileIO;
 use sluice_model::{Class, TableName};
-use sluice_table::{Catalog, CommitError, CreateOutcome, TableCreation, TableError, TableOperations};
+use sluice_table::{CommitError, CreateOutcome, TableError};
 use sqlx::any::AnyPoolOptions;
 use sqlx::{AnyPool, Executor as _, Row as _};
-use std::sync::Arc;
 
 use crate::pointer::{PointerCatalog, PointerStore, Services};
 use crate::sql_errors::{reading, swapping, writing};
@@ -45,9 +44,9 @@ pub struct SqlOptions {
 }
 
 /// The catalog in an SQL database.
-pub struct SqlCatalog(PointerCatalog<SqlPointers>);
+pub type SqlCatalog = PointerCatalog<SqlPointers>;
 
-impl SqlCatalog {
+impl PointerCatalog<SqlPointers> {
     /// Connects, and creates the catalog's tables when they are missing.
     ///
     /// # Errors
@@ -67,7 +66,7 @@ impl SqlCatalog {
             }
         }
         let store = SqlPointers { pool, catalog: options.catalog_name };
-        Ok(Self(PointerCatalog::new(store, (file_io, &options.warehouse), services)))
+        Ok(Self::over(store, (file_io, &options.warehouse), services))
     }
 }
 
@@ -115,26 +114,8 @@ fn creating(uri: &str) -> String {
     }
 }
 
-#[async_trait]
-impl Catalog for SqlCatalog {
-    async fn load(&self, name: &TableName) -> Result<Option<Arc<dyn TableOperations>>, TableError> {
-        self.0.load(name).await
-    }
-
-    async fn create(&self, name: &TableName, creation: &TableCreation) -> Result<CreateOutcome, TableError> {
-        self.0.create(name, creation).await
-    }
-
-    async fn tables(&self) -> Result<Vec<TableName>, TableError> {
-        self.0.tables().await
-    }
-
-    async fn drop_table(&self, name: &TableName) -> Result<bool, TableError> {
-        self.0.drop_table(name).await
-    }
-}
-
-struct SqlPointers {
+/// Pointers in rows of `iceberg_tables`.
+pub struct SqlPointers {
     pool: AnyPool,
     catalog: String,
 }
