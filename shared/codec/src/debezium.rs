@@ -61,17 +61,22 @@ fn with_placeholder(image: Image<'_>) -> Image<'_> {
 
 fn operation(value: Node<'_>) -> Result<Operation, Rejection> {
     let op = value.get("op");
-    match op.and_then(Node::text).as_deref() {
-        Some("c") => Ok(Operation::Insert),
-        Some("r") => Ok(Operation::Snapshot),
-        Some("u") => Ok(Operation::Update),
-        Some("d") => Ok(Operation::Delete),
-        Some("t") => Ok(Operation::Truncate),
-        _ => {
-            let found = op.map_or_else(|| "the event has no op".to_owned(), |op| format!("{} is no op", Rejection::quote(op.raw())));
-            let detail = format!("{found}; Debezium's are c, r, u, d, t and m");
-            Err(Rejection::of_field(Stage::Decode, ReasonCode::OpUnknown, "op", detail))
-        }
+    op.and_then(lettered).ok_or_else(|| {
+        let found = op.map_or_else(|| "the event has no op".to_owned(), |op| format!("{} is no op", Rejection::quote(op.raw())));
+        let detail = format!("{found}; Debezium's are c, r, u, d, t and m");
+        Rejection::of_field(Stage::Decode, ReasonCode::OpUnknown, "op", detail)
+    })
+}
+
+/// The change that one of Debezium's letters stands for.
+pub(crate) fn lettered(op: Node<'_>) -> Option<Operation> {
+    match op.text()?.as_ref() {
+        "c" => Some(Operation::Insert),
+        "r" => Some(Operation::Snapshot),
+        "u" => Some(Operation::Update),
+        "d" => Some(Operation::Delete),
+        "t" => Some(Operation::Truncate),
+        _ => None,
     }
 }
 

@@ -7,7 +7,7 @@ use sluice_model::{
     ControlKind, DecodedEvent, EventTime, IntegerDates, Operation, ReasonCode, Rejection, RouteFields, Stage, TimeUnit, UnchangedMarker,
 };
 
-use crate::debezium::{DebeziumDialect, hints, is_heartbeat_topic};
+use crate::debezium::{DebeziumDialect, hints, is_heartbeat_topic, lettered};
 use crate::document::{RecordDocument, required_image, route_text};
 
 const OWN_PREFIX: &str = "__";
@@ -51,17 +51,10 @@ fn operation(value: Node<'_>) -> Result<Operation, Rejection> {
         return Ok(Operation::Delete);
     }
     let Some(op) = value.get("__op").filter(|op| !op.is_null()) else { return Ok(Operation::Update) };
-    match op.text().as_deref() {
-        Some("c") => Ok(Operation::Insert),
-        Some("r") => Ok(Operation::Snapshot),
-        Some("u") => Ok(Operation::Update),
-        Some("d") => Ok(Operation::Delete),
-        Some("t") => Ok(Operation::Truncate),
-        _ => {
-            let detail = format!("{} is no operation of Debezium (c, r, u, d, t)", Rejection::quote(op.raw()));
-            Err(Rejection::of_field(Stage::Decode, ReasonCode::OpUnknown, "__op", detail))
-        }
-    }
+    lettered(op).ok_or_else(|| {
+        let detail = format!("{} is no operation of Debezium (c, r, u, d, t)", Rejection::quote(op.raw()));
+        Rejection::of_field(Stage::Decode, ReasonCode::OpUnknown, "__op", detail)
+    })
 }
 
 fn is_true(node: Node<'_>) -> bool {

@@ -150,31 +150,44 @@ fn whole(text: &str) -> Result<i64, Fault> {
     })
 }
 
+/// What a source declares about a number that is a time.
+enum DeclaredTime {
+    Date,
+    OfDay(TimeUnit),
+    Timestamp(TimeUnit),
+}
+
+fn declared_time(reading: &Reading<'_>) -> Option<DeclaredTime> {
+    match reading.declared? {
+        DeclaredType::Date => Some(DeclaredTime::Date),
+        DeclaredType::Time(unit) => Some(DeclaredTime::OfDay(*unit)),
+        DeclaredType::Timestamp(unit) | DeclaredType::Instant(unit) => Some(DeclaredTime::Timestamp(*unit)),
+        DeclaredType::Boolean
+        | DeclaredType::Int
+        | DeclaredType::Long
+        | DeclaredType::UnsignedLong
+        | DeclaredType::Float
+        | DeclaredType::Double
+        | DeclaredType::Text
+        | DeclaredType::JsonText
+        | DeclaredType::Bytes
+        | DeclaredType::Decimal { .. }
+        | DeclaredType::VariableScaleDecimal
+        | DeclaredType::ZonedText
+        | DeclaredType::ZonedTimeText
+        | DeclaredType::Uuid
+        | DeclaredType::Struct(_)
+        | DeclaredType::List(_)
+        | DeclaredType::Map(..) => None,
+    }
+}
+
 fn date_unit(carrier: &Carrier<'_>, reading: &Reading<'_>) -> Result<TimeUnit, Fault> {
-    match reading.declared {
-        Some(DeclaredType::Date) => Ok(TimeUnit::Days),
-        Some(DeclaredType::Timestamp(unit) | DeclaredType::Instant(unit)) => Ok(*unit),
-        Some(DeclaredType::Time(_)) => Err(Fault::mismatch(carrier, "is declared as a time of day, not a date")),
-        None
-        | Some(
-            DeclaredType::Boolean
-            | DeclaredType::Int
-            | DeclaredType::Long
-            | DeclaredType::UnsignedLong
-            | DeclaredType::Float
-            | DeclaredType::Double
-            | DeclaredType::Text
-            | DeclaredType::JsonText
-            | DeclaredType::Bytes
-            | DeclaredType::Decimal { .. }
-            | DeclaredType::VariableScaleDecimal
-            | DeclaredType::ZonedText
-            | DeclaredType::ZonedTimeText
-            | DeclaredType::Uuid
-            | DeclaredType::Struct(_)
-            | DeclaredType::List(_)
-            | DeclaredType::Map(..),
-        ) => {
+    match declared_time(reading) {
+        Some(DeclaredTime::Date) => Ok(TimeUnit::Days),
+        Some(DeclaredTime::Timestamp(unit)) => Ok(unit),
+        Some(DeclaredTime::OfDay(_)) => Err(Fault::mismatch(carrier, "is declared as a time of day, not a date")),
+        None => {
             let hinted = (reading.hints.integer_dates == IntegerDates::Days).then_some(TimeUnit::Days);
             reading.column.time_unit.or(hinted).or(reading.table.settings.time_unit).ok_or_else(|| ambiguous(carrier))
         }
@@ -212,31 +225,10 @@ pub(crate) fn read_time(carrier: &Carrier<'_>, reading: &Reading<'_>) -> Read<i6
 }
 
 fn time_unit(carrier: &Carrier<'_>, reading: &Reading<'_>) -> Result<TimeUnit, Fault> {
-    match reading.declared {
-        Some(DeclaredType::Time(unit)) => Ok(*unit),
-        Some(DeclaredType::Date | DeclaredType::Timestamp(_) | DeclaredType::Instant(_)) => {
-            Err(Fault::mismatch(carrier, "is declared as a date, not a time of day"))
-        }
-        None
-        | Some(
-            DeclaredType::Boolean
-            | DeclaredType::Int
-            | DeclaredType::Long
-            | DeclaredType::UnsignedLong
-            | DeclaredType::Float
-            | DeclaredType::Double
-            | DeclaredType::Text
-            | DeclaredType::JsonText
-            | DeclaredType::Bytes
-            | DeclaredType::Decimal { .. }
-            | DeclaredType::VariableScaleDecimal
-            | DeclaredType::ZonedText
-            | DeclaredType::ZonedTimeText
-            | DeclaredType::Uuid
-            | DeclaredType::Struct(_)
-            | DeclaredType::List(_)
-            | DeclaredType::Map(..),
-        ) => bare_unit(carrier, reading),
+    match declared_time(reading) {
+        Some(DeclaredTime::OfDay(unit)) => Ok(unit),
+        Some(DeclaredTime::Date | DeclaredTime::Timestamp(_)) => Err(Fault::mismatch(carrier, "is declared as a date, not a time of day")),
+        None => bare_unit(carrier, reading),
     }
 }
 
@@ -284,31 +276,12 @@ fn clamped(word: Word, kind: TimestampType) -> i64 {
 }
 
 fn timestamp_unit(carrier: &Carrier<'_>, reading: &Reading<'_>) -> Result<TimeUnit, Fault> {
-    match reading.declared {
-        Some(DeclaredType::Timestamp(unit) | DeclaredType::Instant(unit)) => Ok(*unit),
-        Some(DeclaredType::Date | DeclaredType::Time(_)) => {
+    match declared_time(reading) {
+        Some(DeclaredTime::Timestamp(unit)) => Ok(unit),
+        Some(DeclaredTime::Date | DeclaredTime::OfDay(_)) => {
             Err(Fault::mismatch(carrier, "is declared as a date or a time of day, not a timestamp"))
         }
-        None
-        | Some(
-            DeclaredType::Boolean
-            | DeclaredType::Int
-            | DeclaredType::Long
-            | DeclaredType::UnsignedLong
-            | DeclaredType::Float
-            | DeclaredType::Double
-            | DeclaredType::Text
-            | DeclaredType::JsonText
-            | DeclaredType::Bytes
-            | DeclaredType::Decimal { .. }
-            | DeclaredType::VariableScaleDecimal
-            | DeclaredType::ZonedText
-            | DeclaredType::ZonedTimeText
-            | DeclaredType::Uuid
-            | DeclaredType::Struct(_)
-            | DeclaredType::List(_)
-            | DeclaredType::Map(..),
-        ) => bare_unit(carrier, reading),
+        None => bare_unit(carrier, reading),
     }
 }
 
