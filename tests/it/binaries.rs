@@ -1,10 +1,16 @@
-//! The product's binaries, built as a user builds them.
+//! The product's binaries, built as a user builds them, once for all tests.
 
 use std::path::PathBuf;
 use std::process::Command;
+use std::sync::LazyLock;
+
+/// The binary of the operator.
+pub static SLUICE: LazyLock<PathBuf> = LazyLock::new(|| built("sluice-local", "sluice"));
+/// The Lambda.
+pub static INGEST: LazyLock<PathBuf> = LazyLock::new(|| built("sluice-ingest", "ingest"));
 
 /// The path of a binary of a package, after building it.
-pub fn built(package: &str, binary: &str) -> PathBuf {
+fn built(package: &str, binary: &str) -> PathBuf {
     let folder = std::env::current_exe().unwrap().parent().unwrap().parent().unwrap().to_owned();
     let path = folder.join(binary);
     let status = Command::new(env!("CARGO")).args(["build", "--quiet", "--package", package, "--bin", binary]).status().unwrap();

@@ -6,14 +6,14 @@ use std::process::{Command, Output};
 
 use serde_json::Value;
 
-use crate::binaries::built;
+use crate::binaries::SLUICE;
 
 fn root() -> std::path::PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
 fn sluice(folder: &Path, arguments: &[&str]) -> Output {
-    Command::new(built("sluice-local", "sluice")).current_dir(folder).env_remove("SLUICE_CONFIG").args(arguments).output().unwrap()
+    Command::new(&*SLUICE).current_dir(folder).env_remove("SLUICE_CONFIG").args(arguments).output().unwrap()
 }
 
 fn json_lines(output: &Output) -> Vec<Value> {

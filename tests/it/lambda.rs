@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
 
-use crate::binaries::built;
+use crate::binaries::INGEST;
 use crate::lake::{Sent, event, sent};
 
 /// One invocation: the event and how long the function has.
@@ -48,7 +48,7 @@ impl Function {
                 serve(&stream, &next, &answered);
             }
         });
-        let process = Command::new(built("sluice-ingest", "ingest"))
+        let process = Command::new(&*INGEST)
             .env("AWS_LAMBDA_RUNTIME_API", address.to_string())
             .env("AWS_LAMBDA_FUNCTION_NAME", "ingest")
             .env("AWS_LAMBDA_FUNCTION_MEMORY_SIZE", "1769")

@@ -29,6 +29,7 @@ impl<'t> Node<'t> {
         (1..names.len()).find(|index| repeats(*index)).map(|index| names[index].slice().to_owned())
     }
 }
+
 /// Tells names apart by a cheap hash: different hashes are different names, equal ones have to be compared.
 #[derive(Default)]
 struct NameFilter([u64; 16]);
