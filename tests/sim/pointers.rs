@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use sluice_catalog::Services;
-use sluice_catalog::pointer::{PointerCatalog, PointerStore};
+use sluice_catalog::pointer::{NewPointer, Pointer, PointerCatalog, PointerStore};
 use sluice_model::{Class, TableName};
 use sluice_table::{Catalog, CommitError, CreateOutcome, TableError};
 use sluice_testkit::SeededIds;
@@ -47,39 +47,42 @@ impl SimPointers {
 
 #[async_trait]
 impl PointerStore for SimPointers {
-    async fn get(&self, name: &TableName) -> Result<Option<String>, TableError> {
+    type Entry = ();
+
+    async fn get(&self, name: &TableName) -> Result<Option<Pointer<()>>, TableError> {
         self.ask().await?;
-        Ok(self.0.world().pointers.get(name).cloned())
+        let found = self.0.world().pointers.get(name).cloned();
+        Ok(found.map(|location| Pointer { location, entry: () }))
     }
 
-    async fn insert(&self, name: &TableName, pointer: &str) -> Result<CreateOutcome, TableError> {
+    async fn insert(&self, new: NewPointer<'_>) -> Result<CreateOutcome, TableError> {
         let fate = self.0.gate(Call::Register).await;
         let mut world = self.0.world();
         let outcome = match fate {
             Fate::Instead(class) => return Err(said(class)),
             Fate::Late => return Err(said(Class::Unknown)),
-            Fate::Pass | Fate::Lost if world.pointers.contains_key(name) => CreateOutcome::AlreadyExists,
+            Fate::Pass | Fate::Lost if world.pointers.contains_key(new.name) => CreateOutcome::AlreadyExists,
             Fate::Pass | Fate::Lost => {
-                world.pointers.insert(name.clone(), pointer.to_owned());
+                world.pointers.insert(new.name.clone(), new.location.to_owned());
                 CreateOutcome::Created
             }
         };
         if fate == Fate::Pass { Ok(outcome) } else { Err(said(Class::Unknown)) }
     }
 
-    async fn swap(&self, name: &TableName, old: &str, new: &str) -> Result<(), CommitError> {
+    async fn swap(&self, old: &Pointer<()>, new: NewPointer<'_>) -> Result<(), CommitError> {
         let fate = self.0.gate(Call::Swap).await;
         let mut world = self.0.world();
         match fate {
             Fate::Instead(class) => return Err(said_to_commit(class)),
             Fate::Late => {
-                world.late.push(LateSwap { name: name.clone(), old: old.to_owned(), new: new.to_owned() });
+                world.late.push(LateSwap { name: new.name.clone(), old: old.location.clone(), new: new.location.to_owned() });
                 return Err(said_to_commit(Class::Unknown));
             }
             Fate::Pass | Fate::Lost => {}
         }
-        match world.pointers.get_mut(name) {
-            Some(pointer) if pointer == old => new.clone_into(pointer),
+        match world.pointers.get_mut(new.name) {
+            Some(location) if *location == old.location => new.location.clone_into(location),
             Some(_) | None if fate == Fate::Pass => return Err(CommitError::Conflict),
             Some(_) | None => {}
         }

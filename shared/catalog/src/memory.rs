@@ -8,7 +8,7 @@ use iceberg::io::FileIO;
 use sluice_model::TableName;
 use sluice_table::{CommitError, CreateOutcome, TableError};
 
-use crate::pointer::{PointerCatalog, PointerStore, Services};
+use crate::pointer::{NewPointer, Pointer, PointerCatalog, PointerStore, Services};
 
 /// The catalog in memory.
 pub type MemoryCatalog = PointerCatalog<MemoryPointers>;
@@ -34,23 +34,25 @@ impl MemoryPointers {
 
 #[async_trait]
 impl PointerStore for MemoryPointers {
-    async fn get(&self, name: &TableName) -> Result<Option<String>, TableError> {
-        Ok(self.map().get(name).cloned())
+    type Entry = ();
+
+    async fn get(&self, name: &TableName) -> Result<Option<Pointer<()>>, TableError> {
+        Ok(self.map().get(name).map(|location| Pointer { location: location.clone(), entry: () }))
     }
 
-    async fn insert(&self, name: &TableName, pointer: &str) -> Result<CreateOutcome, TableError> {
+    async fn insert(&self, new: NewPointer<'_>) -> Result<CreateOutcome, TableError> {
         let mut map = self.map();
-        if map.contains_key(name) {
+        if map.contains_key(new.name) {
             return Ok(CreateOutcome::AlreadyExists);
         }
-        map.insert(name.clone(), pointer.to_owned());
+        map.insert(new.name.clone(), new.location.to_owned());
         Ok(CreateOutcome::Created)
     }
 
-    async fn swap(&self, name: &TableName, old: &str, new: &str) -> Result<(), CommitError> {
-        match self.map().get_mut(name) {
-            Some(pointer) if pointer == old => {
-                new.clone_into(pointer);
+    async fn swap(&self, old: &Pointer<()>, new: NewPointer<'_>) -> Result<(), CommitError> {
+        match self.map().get_mut(new.name) {
+            Some(location) if *location == old.location => {
+                new.location.clone_into(location);
                 Ok(())
             }
             Some(_) | None => Err(CommitError::Conflict),

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 use iceberg::io::FileIO;
 use iceberg::spec::TableMetadata;
-use sluice_model::{Clock, IdSource, TableName};
+use sluice_model::{Class, Clock, IdSource, TableName};
 use sluice_table::{
     Catalog, CommitError, CreateOutcome, StagedChange, TableCreation, TableError, TableOperations, TableVersion, metadata_file,
 };
@@ -19,26 +19,70 @@ pub struct Services {
     pub ids: Arc<dyn IdSource>,
 }
 
+/// Where a table's current metadata file is, as the store told it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pointer<E> {
+    /// The location of the current metadata file.
+    pub location: String,
+    /// What else the store wants back at the swap, such as a version number or the whole entry with what others have put there.
+    pub entry: E,
+}
+
+/// What a table is to point to. Its metadata file is written already.
+#[derive(Debug, Clone, Copy)]
+pub struct NewPointer<'a> {
+    /// The table.
+    pub name: &'a TableName,
+    /// The location of the metadata file.
+    pub location: &'a str,
+    /// What is in that file, for stores that show columns and properties of their own.
+    pub metadata: &'a TableMetadata,
+}
+
+/// Where the files of a new table go.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Place {
+    /// Into a folder of its own under the configured warehouse, by namespace and name.
+    Warehouse,
+    /// Into a folder of its own under this one, by name: the namespace has a location.
+    Under(String),
+    /// Into this folder and no other: the store gives each table its own.
+    Exactly(String),
+}
+
 /// The pointers themselves.
 #[async_trait]
 pub trait PointerStore: Send + Sync {
+    /// What the store wants back when it swaps a pointer that it has given; `()` when the location is enough.
+    type Entry: Clone + Send + Sync + 'static;
+
     /// The table's pointer, `None` when there is no such table.
     ///
     /// # Errors
+    /// What the store said, or that what stands under the name is no Iceberg table.
+    async fn get(&self, name: &TableName) -> Result<Option<Pointer<Self::Entry>>, TableError>;
+
+    /// Where a new table of that name must go. Asked once, before the first metadata file is written.
+    ///
+    /// # Errors
     /// What the store said.
-    async fn get(&self, name: &TableName) -> Result<Option<String>, TableError>;
+    async fn place(&self, name: &TableName) -> Result<Place, TableError> {
+        let _ = name;
+        Ok(Place::Warehouse)
+    }
 
     /// Registers a table, and its namespace when that is missing. `AlreadyExists` changes nothing.
     ///
     /// # Errors
-    /// What the store said.
-    async fn insert(&self, name: &TableName, pointer: &str) -> Result<CreateOutcome, TableError>;
+    /// What the store said; of class unknown when the table may have been registered.
+    async fn insert(&self, new: NewPointer<'_>) -> Result<CreateOutcome, TableError>;
 
-    /// Sets the pointer to `new` if it is `old`.
+    /// Makes the table point to `new` if it still points to `old`. All or nothing.
     ///
     /// # Errors
-    /// [`CommitError::Conflict`] when it is not, else what the store said.
-    async fn swap(&self, name: &TableName, old: &str, new: &str) -> Result<(), CommitError>;
+    /// [`CommitError::Conflict`] when it does not and this very call has surely changed nothing: the new metadata file is then deleted. A store whose
+    /// transport may have sent the request twice must say [`CommitError::Unknown`]. Else what the store said.
+    async fn swap(&self, old: &Pointer<Self::Entry>, new: NewPointer<'_>) -> Result<(), CommitError>;
 
     /// All tables, in order of their names.
     ///
@@ -69,9 +113,22 @@ impl<S: PointerStore + 'static> PointerCatalog<S> {
     }
 
     /// A folder of its own even for a table that is dropped and created anew: two tables must not share files.
-    fn location(&self, name: &TableName) -> String {
+    fn location(&self, name: &TableName, place: Place) -> String {
         let unique = self.services.ids.next_u128() as u32;
-        format!("{}/{}/{}-{unique:08x}", self.warehouse, name.namespace().replace('.', "/"), name.table())
+        match place {
+            Place::Warehouse => format!("{}/{}/{}-{unique:08x}", self.warehouse, name.namespace().replace('.', "/"), name.table()),
+            Place::Under(folder) => format!("{}/{}-{unique:08x}", folder.trim_end_matches('/'), name.table()),
+            Place::Exactly(folder) => folder.trim_end_matches('/').to_owned(),
+        }
+    }
+
+    /// After an insert of unknown outcome: what stands there now tells, unless nothing does.
+    async fn look_up(&self, new: NewPointer<'_>, error: TableError) -> Result<CreateOutcome, TableError> {
+        match self.store.get(new.name).await? {
+            Some(found) if found.location == new.location => Ok(CreateOutcome::Created),
+            Some(_) => Ok(CreateOutcome::AlreadyExists),
+            None => Err(error),
+        }
     }
 
     fn table(&self, name: &TableName) -> PointerTable<S> {
@@ -92,10 +149,15 @@ impl<S: PointerStore + 'static> Catalog for PointerCatalog<S> {
             return Ok(CreateOutcome::AlreadyExists);
         }
         let Services { clock, ids } = &self.services;
-        let metadata = creation.metadata(&self.location(name), ids.next_u128(), clock.now_ms())?;
+        let location = self.location(name, self.store.place(name).await?);
+        let metadata = creation.metadata(&location, ids.next_u128(), clock.now_ms())?;
         let pointer = metadata_file::next_location(None, &metadata, ids.next_u128());
         metadata_file::write(&self.file_io, &metadata, &pointer).await?;
-        self.store.insert(name, &pointer).await
+        let new = NewPointer { name, location: &pointer, metadata: &metadata };
+        match self.store.insert(new).await {
+            Err(error) if error.class() == Class::Unknown => self.look_up(new, error).await,
+            other => other,
+        }
     }
 
     async fn tables(&self) -> Result<Vec<TableName>, TableError> {
@@ -107,12 +169,19 @@ impl<S: PointerStore + 'static> Catalog for PointerCatalog<S> {
     }
 }
 
-struct PointerTable<S> {
+struct PointerTable<S: PointerStore> {
     name: TableName,
     store: Arc<S>,
     file_io: FileIO,
-    /// What was read or written last: a pointer always means the same metadata, so an unchanged pointer saves reading it.
-    newest: Mutex<Option<TableVersion>>,
+    /// What was read or written last: a location always means the same metadata, so an unchanged one saves reading it.
+    newest: Mutex<Option<Known<S::Entry>>>,
+}
+
+/// A version, and the store's entry if that was read since.
+#[derive(Clone)]
+struct Known<E> {
+    version: TableVersion,
+    entry: Option<E>,
 }
 
 #[async_trait]
@@ -122,44 +191,61 @@ impl<S: PointerStore> TableOperations for PointerTable<S> {
     }
 
     async fn refresh(&self) -> Result<TableVersion, TableError> {
-        let pointer = self.store.get(&self.name).await?.ok_or_else(|| TableError::Missing(self.name.clone()))?;
-        if let Some(known) = self.newest().clone().filter(|known| known.token == pointer) {
-            return Ok(known);
-        }
-        let metadata = metadata_file::read(&self.file_io, &pointer).await?;
-        Ok(self.remember(metadata, &pointer))
+        let Pointer { location, entry } = self.pointer().await?;
+        let known = self.newest().clone().filter(|known| known.version.token == location);
+        let version = match known {
+            Some(known) => known.version,
+            None => self.version(metadata_file::read(&self.file_io, &location).await?, &location),
+        };
+        *self.newest() = Some(Known { version: version.clone(), entry: Some(entry) });
+        Ok(version)
     }
 
     async fn commit(&self, base: &TableVersion, change: &StagedChange) -> Result<TableVersion, CommitError> {
-        let new = &change.metadata_location;
-        metadata_file::write(&self.file_io, &change.metadata, new).await.map_err(CommitError::before)?;
-        match self.store.swap(&self.name, &base.token, new).await {
+        let old = self.pointer_of(base).await?;
+        let new = NewPointer { name: &self.name, location: &change.metadata_location, metadata: &change.metadata };
+        metadata_file::write(&self.file_io, new.metadata, new.location).await.map_err(CommitError::before)?;
+        match self.store.swap(&old, new).await {
             Ok(()) => {}
             Err(error) => {
-                self.tidy(&error, new).await;
+                self.tidy(&error, new.location).await;
                 return Err(error);
             }
         }
         metadata_file::delete_expired(&self.file_io, &change.metadata, &change.expired_logs).await;
-        Ok(self.remember(change.metadata.clone(), new))
+        let version = self.version(change.metadata.clone(), new.location);
+        *self.newest() = Some(Known { version: version.clone(), entry: None });
+        Ok(version)
     }
 }
 
-impl<S> PointerTable<S> {
+impl<S: PointerStore> PointerTable<S> {
     /// Nothing panics while it is held, so a poisoned lock guards a sound value.
-    fn newest(&self) -> MutexGuard<'_, Option<TableVersion>> {
+    fn newest(&self) -> MutexGuard<'_, Option<Known<S::Entry>>> {
         self.newest.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn remember(&self, metadata: TableMetadata, pointer: &str) -> TableVersion {
-        let version = TableVersion {
+    async fn pointer(&self) -> Result<Pointer<S::Entry>, TableError> {
+        self.store.get(&self.name).await?.ok_or_else(|| TableError::Missing(self.name.clone()))
+    }
+
+    /// The pointer of the base: as it was read with it, or read now.
+    async fn pointer_of(&self, base: &TableVersion) -> Result<Pointer<S::Entry>, CommitError> {
+        let known = self.newest().clone().filter(|known| known.version.token == base.token);
+        if let Some(entry) = known.and_then(|known| known.entry) {
+            return Ok(Pointer { location: base.token.clone(), entry });
+        }
+        let found = self.pointer().await.map_err(CommitError::before)?;
+        if found.location == base.token { Ok(found) } else { Err(CommitError::Conflict) }
+    }
+
+    fn version(&self, metadata: TableMetadata, location: &str) -> TableVersion {
+        TableVersion {
             metadata: Arc::new(metadata),
-            metadata_location: pointer.to_owned(),
+            metadata_location: location.to_owned(),
             file_io: self.file_io.clone(),
-            token: pointer.to_owned(),
-        };
-        *self.newest() = Some(version.clone());
-        version
+            token: location.to_owned(),
+        }
     }
 
     /// A metadata file that was surely never pointed to goes; after an unknown outcome nothing is deleted (rule C2).

@@ -11,7 +11,7 @@ use sluice_table::{CommitError, CreateOutcome, TableError};
 use sqlx::any::AnyPoolOptions;
 use sqlx::{AnyPool, Executor as _, Row as _};
 
-use crate::pointer::{PointerCatalog, PointerStore, Services};
+use crate::pointer::{NewPointer, Pointer, PointerCatalog, PointerStore, Services};
 use crate::sql_errors::{reading, swapping, writing};
 use crate::storage::file_io_for;
 
@@ -132,25 +132,28 @@ impl SqlPointers {
 
 #[async_trait]
 impl PointerStore for SqlPointers {
-    async fn get(&self, name: &TableName) -> Result<Option<String>, TableError> {
+    type Entry = ();
+
+    async fn get(&self, name: &TableName) -> Result<Option<Pointer<()>>, TableError> {
         let select = format!(
             "SELECT metadata_location FROM iceberg_tables \
              WHERE catalog_name = $1 AND table_namespace = $2 AND table_name = $3 AND {IS_TABLE}"
         );
         let query = sqlx::query(&select).bind(self.catalog.clone()).bind(name.namespace().to_owned()).bind(name.table().to_owned());
         let row = query.fetch_optional(&self.pool).await.map_err(reading("looking for a table"))?;
-        row.map(|row| row.try_get::<String, _>(0)).transpose().map_err(reading("looking for a table"))
+        let location = row.map(|row| row.try_get::<String, _>(0)).transpose().map_err(reading("looking for a table"))?;
+        Ok(location.map(|location| Pointer { location, entry: () }))
     }
 
-    async fn insert(&self, name: &TableName, pointer: &str) -> Result<CreateOutcome, TableError> {
-        self.ensure_namespace(name).await?;
+    async fn insert(&self, new: NewPointer<'_>) -> Result<CreateOutcome, TableError> {
+        self.ensure_namespace(new.name).await?;
         let insert = "INSERT INTO iceberg_tables (catalog_name, table_namespace, table_name, metadata_location, iceberg_type) \
                       VALUES ($1, $2, $3, $4, 'TABLE')";
         let query = sqlx::query(insert)
             .bind(self.catalog.clone())
-            .bind(name.namespace().to_owned())
-            .bind(name.table().to_owned())
-            .bind(pointer.to_owned());
+            .bind(new.name.namespace().to_owned())
+            .bind(new.name.table().to_owned())
+            .bind(new.location.to_owned());
         match query.execute(&self.pool).await {
             Ok(_) => Ok(CreateOutcome::Created),
             Err(sqlx::Error::Database(error)) if error.is_unique_violation() => Ok(CreateOutcome::AlreadyExists),
@@ -158,16 +161,16 @@ impl PointerStore for SqlPointers {
         }
     }
 
-    async fn swap(&self, name: &TableName, old: &str, new: &str) -> Result<(), CommitError> {
+    async fn swap(&self, old: &Pointer<()>, new: NewPointer<'_>) -> Result<(), CommitError> {
         let update = "UPDATE iceberg_tables SET metadata_location = $1, previous_metadata_location = $2 \
                       WHERE catalog_name = $3 AND table_namespace = $4 AND table_name = $5 AND metadata_location = $6";
         let query = sqlx::query(update)
-            .bind(new.to_owned())
-            .bind(old.to_owned())
+            .bind(new.location.to_owned())
+            .bind(old.location.clone())
             .bind(self.catalog.clone())
-            .bind(name.namespace().to_owned())
-            .bind(name.table().to_owned())
-            .bind(old.to_owned());
+            .bind(new.name.namespace().to_owned())
+            .bind(new.name.table().to_owned())
+            .bind(old.location.clone());
         let done = query.execute(&self.pool).await.map_err(swapping)?;
         if done.rows_affected() == 1 { Ok(()) } else { Err(CommitError::Conflict) }
     }
