@@ -31,4 +31,4 @@ pub use partitioning::{SortDirection, SortField, Transform, TransformError, Tran
 pub use reason::{ReasonCode, Rejection, Stage};
 pub use schema::{Column, ColumnType, TableName, TableSchema};
 pub use tally::BatchTally;
-pub use tape::{BufferedTape, Node, NodeKind, ParseError, Tape, TapeBuffer};
+pub use tape::{BufferedTape, Node, NodeKind, ObjectShape, ParseError, Tape, TapeBuffer};

@@ -1,18 +1,20 @@
 //! A strict JSON reader that keeps every digit.
 //!
 //! One pass over the text makes a flat tape of tokens that point back into it: nothing is copied, numbers keep their digits, strings
-//! are unescaped on demand, depth costs no stack. Grammar: RFC 8259, with lone surrogates refused (RFC 8259 section 8.2 leaves them
-//! open). Fields may repeat: [`Node::first_duplicate`] finds them, because what to do about it is a setting of the table.
-//! Why not a library: see docs/adr/0003-own-json-tape.md.
+//! are unescaped on demand, depth costs no stack. The names of fields are not on the tape but in the object's shape ([`ObjectShape`]), which the objects
+//! of a stream share; only where names hardly repeat they stand on the tape, each before its value. Grammar: RFC 8259, with lone surrogates refused
+//! (RFC 8259 section 8.2 leaves them open). Fields may repeat: [`Node::first_duplicate`] finds them, because what to do about it is a setting of the
+//! table. Why not a library: see docs/adr/0003-own-json-tape.md.
 
+mod compact;
 mod duplicates;
 mod escapes;
+mod node;
 mod parser;
+mod shapes;
 
-use std::borrow::Cow;
-use std::ops::Range;
-
-use escapes::unescape;
+pub use node::{Node, ObjectShape};
+use shapes::{ShapeId, Shapes};
 
 /// What kind of value a node is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -40,8 +42,26 @@ struct Token {
     /// Index of the first token behind this value and all that it contains.
     next: u32,
     kind: NodeKind,
+    flags: u8,
+    /// An object's shape, when its names are not on the tape.
+    shape: ShapeId,
+}
+
+impl Token {
     /// A string with a backslash in it.
-    escaped: bool,
+    const ESCAPED: u8 = 1;
+    /// An object in which a name stands twice, or was not looked at for that; or a value with such an object inside.
+    const MAY_REPEAT: u8 = 2;
+
+    #[inline]
+    const fn is_escaped(self) -> bool {
+        self.flags & Self::ESCAPED != 0
+    }
+
+    #[inline]
+    const fn may_repeat(self) -> bool {
+        self.flags & Self::MAY_REPEAT != 0
+    }
 }
 
 /// Why a text is no JSON.
@@ -63,19 +83,19 @@ pub enum ParseError {
         /// The limit.
         max_depth: usize,
     },
-    /// The text is longer than a tape can address (4 GiB).
+    /// The text is longer than a tape can address: 4 GiB, with the texts before it in the same buffer.
     #[error("longer than 4 GiB")]
     TooLong,
 }
 
 /// Roughly how much text a token stands for.
-const BYTES_A_TOKEN: usize = 8;
+const BYTES_A_TOKEN: usize = 16;
 
 /// A parsed text.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct Tape<'a> {
     text: &'a str,
-    tokens: Vec<Token>,
+    buffer: TapeBuffer,
 }
 
 impl<'a> Tape<'a> {
@@ -86,280 +106,61 @@ impl<'a> Tape<'a> {
     pub fn parse(text: &'a str, max_depth: usize) -> Result<Self, ParseError> {
         let mut buffer = TapeBuffer::for_bytes(text.len());
         let parsed = buffer.parse(text, max_depth)?;
-        Ok(Self { text: parsed.text, tokens: buffer.tokens })
+        Ok(Self { text: parsed.text, buffer })
     }
 
     /// The value.
     #[inline]
     #[must_use]
-    pub fn root(&self) -> Node<'_> {
-        Node { text: self.text, tokens: &self.tokens, at: 0 }
+    pub const fn root(&self) -> Node<'_> {
+        Node { text: self.text, buffer: &self.buffer, at: 0 }
     }
 }
 
-/// The tokens of many texts: one allocation for all records of a batch.
+/// The tokens of many texts: one allocation for all records of a batch, and shapes that they share.
 #[derive(Debug, Default)]
 pub struct TapeBuffer {
     tokens: Vec<Token>,
+    shapes: Shapes,
 }
 
 /// A parsed text whose tokens are in a [`TapeBuffer`].
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Copy)]
 pub struct BufferedTape<'a> {
     text: &'a str,
-    tokens: Range<usize>,
+    root: u32,
 }
 
 impl TapeBuffer {
     /// A buffer for texts of so many bytes; it grows where they have more tokens than usual.
     #[must_use]
     pub fn for_bytes(bytes: usize) -> Self {
-        Self { tokens: Vec::with_capacity(bytes / BYTES_A_TOKEN + 8) }
+        Self { tokens: Vec::with_capacity(bytes / BYTES_A_TOKEN + 8), shapes: Shapes::default() }
     }
 
     /// Parses as [`Tape::parse`] does.
     ///
     /// # Errors
-    /// As [`Tape::parse`]; the buffer is as it was then.
+    /// As [`Tape::parse`]; the buffer holds the same tokens as before then.
     pub fn parse<'a>(&mut self, text: &'a str, max_depth: usize) -> Result<BufferedTape<'a>, ParseError> {
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-        if u32::try_from(text.len()).is_err() {
-            return Err(ParseError::TooLong);
-        }
         let first = self.tokens.len();
-        let parsed = parser::parse(text, &mut self.tokens, max_depth);
+        // A token stands for at least one byte.
+        let (Ok(root), Ok(_)) = (u32::try_from(first), u32::try_from(first + text.len())) else { return Err(ParseError::TooLong) };
+        let parsed = parser::parse(text, self, max_depth);
         if parsed.is_err() {
             self.tokens.truncate(first);
         }
-        parsed.map(|()| BufferedTape { text, tokens: first..self.tokens.len() })
+        parsed.map(|()| BufferedTape { text, root })
     }
 
     /// The value of a text that this buffer has parsed.
     ///
     /// # Panics
-    /// When another buffer has parsed it.
+    /// When another buffer has parsed it, at the first look at the value.
     #[must_use]
-    pub fn root<'t>(&'t self, tape: &BufferedTape<'t>) -> Node<'t> {
-        Node { text: tape.text, tokens: &self.tokens[tape.tokens.clone()], at: 0 }
-    }
-}
-
-/// A value inside a [`Tape`] or a [`BufferedTape`]. Copying it copies a reference.
-#[derive(Debug, Clone, Copy)]
-pub struct Node<'t> {
-    text: &'t str,
-    tokens: &'t [Token],
-    at: usize,
-}
-
-impl<'t> Node<'t> {
-    #[inline]
-    fn token(self) -> Token {
-        self.tokens[self.at]
-    }
-
-    #[inline]
-    fn slice(self) -> &'t str {
-        let token = self.token();
-        &self.text[token.start as usize..token.end as usize]
-    }
-
-    #[inline]
-    const fn at(self, at: usize) -> Self {
-        Self { text: self.text, tokens: self.tokens, at }
-    }
-
-    /// What kind of value it is.
-    #[inline]
-    #[must_use]
-    pub fn kind(self) -> NodeKind {
-        self.token().kind
-    }
-
-    /// Whether it is `null`.
-    #[inline]
-    #[must_use]
-    pub fn is_null(self) -> bool {
-        self.kind() == NodeKind::Null
-    }
-
-    /// The truth value of a `true` or `false`.
-    #[inline]
-    #[must_use]
-    pub fn as_bool(self) -> Option<bool> {
-        (self.kind() == NodeKind::Bool).then(|| self.slice() == "true")
-    }
-
-    /// The digits of a number, as written.
-    #[inline]
-    #[must_use]
-    pub fn number(self) -> Option<&'t str> {
-        (self.kind() == NodeKind::Number).then(|| self.slice())
-    }
-
-    /// The text of a string, unescaped.
-    #[inline]
-    #[must_use]
-    pub fn text(self) -> Option<Cow<'t, str>> {
-        (self.kind() == NodeKind::String).then(|| self.string())
-    }
-
-    #[inline]
-    fn string(self) -> Cow<'t, str> {
-        if self.token().escaped { Cow::Owned(unescape(self.slice())) } else { Cow::Borrowed(self.slice()) }
-    }
-
-    #[inline]
-    fn string_is(self, text: &str) -> bool {
-        let token = self.token();
-        // Most names differ in length already, which the tape tells without a look at the text.
-        match token.escaped {
-            true => unescape(self.slice()) == text,
-            false => (token.end - token.start) as usize == text.len() && self.slice() == text,
-        }
-    }
-
-    /// The elements of an array; none for any other kind.
-    #[inline]
-    pub fn elements(self) -> impl Iterator<Item = Node<'t>> {
-        let start = if self.kind() == NodeKind::Array { self.at + 1 } else { self.token().next as usize };
-        self.siblings(start)
-    }
-
-    /// The fields of an object in order, repeated ones included; none for any other kind.
-    #[inline]
-    pub fn fields(self) -> impl Iterator<Item = (Cow<'t, str>, Node<'t>)> {
-        self.raw_fields().map(|(name, value)| (name.string(), value))
-    }
-
-    #[inline]
-    fn raw_fields(self) -> impl Iterator<Item = (Node<'t>, Node<'t>)> {
-        let start = if self.kind() == NodeKind::Object { self.at + 1 } else { self.token().next as usize };
-        let mut children = self.siblings(start);
-        std::iter::from_fn(move || Some((children.next()?, children.next()?)))
-    }
-
-    #[inline]
-    fn siblings(self, start: usize) -> impl Iterator<Item = Node<'t>> {
-        let end = self.token().next as usize;
-        let mut next = start;
-        std::iter::from_fn(move || {
-            let node = (next < end).then(|| self.at(next))?;
-            next = node.token().next as usize;
-            Some(node)
-        })
-    }
-
-    /// The last field of that name, as most readers do; `None` when there is none or this is no object.
-    #[must_use]
-    pub fn get(self, name: &str) -> Option<Node<'t>> {
-        if self.kind() != NodeKind::Object {
-            return None;
-        }
-        let (mut at, end) = (self.at + 1, self.token().next as usize);
-        let mut found = None;
-        while at < end {
-            let (key, value) = (self.at(at), self.at(at + 1));
-            if key.string_is(name) {
-                found = Some(value);
-            }
-            at = value.token().next as usize;
-        }
-        found
-    }
-
-    /// The value at a JSON pointer (RFC 6901) given as its unescaped steps.
-    #[must_use]
-    pub fn at_path<S: AsRef<str>>(self, steps: &[S]) -> Option<Node<'t>> {
-        steps.iter().try_fold(self, |node, step| match node.kind() {
-            NodeKind::Object => node.get(step.as_ref()),
-            NodeKind::Array => node.elements().nth(step.as_ref().parse().ok()?),
-            NodeKind::Null | NodeKind::Bool | NodeKind::Number | NodeKind::String => None,
-        })
-    }
-
-    /// The byte of the text at which [`Node::raw`] begins. A leading byte order mark does not count.
-    #[must_use]
-    pub fn offset(self) -> usize {
-        let token = self.token();
-        token.start as usize - usize::from(token.kind == NodeKind::String)
-    }
-
-    /// The source text of the value; strings with their quotes.
-    #[inline]
-    #[must_use]
-    pub fn raw(self) -> &'t str {
-        let token = self.token();
-        let quote = usize::from(token.kind == NodeKind::String);
-        &self.text[token.start as usize - quote..token.end as usize + quote]
-    }
-
-    /// Appends the source text of the value without the blanks between its tokens.
-    pub fn write_compact(self, out: &mut String) {
-        let mut open: Vec<(usize, char)> = Vec::new();
-        let end = self.token().next as usize;
-        let mut at = self.at;
-        let mut state = Between::Start;
-        while at < end || !open.is_empty() {
-            if let Some((closes_at, bracket)) = open.last().copied()
-                && at == closes_at
-            {
-                out.push(bracket);
-                open.pop();
-                state = Between::after_value(open.last().map(|(_, bracket)| *bracket));
-                continue;
-            }
-            state.write_separator(out);
-            let node = self.at(at);
-            match node.kind() {
-                NodeKind::Array => {
-                    out.push('[');
-                    open.push((node.token().next as usize, ']'));
-                    state = Between::Start;
-                }
-                NodeKind::Object => {
-                    out.push('{');
-                    open.push((node.token().next as usize, '}'));
-                    state = Between::Key;
-                }
-                NodeKind::Null | NodeKind::Bool | NodeKind::Number | NodeKind::String => {
-                    out.push_str(node.raw());
-                    state = match state {
-                        Between::Key | Between::CommaKey => Between::Colon,
-                        Between::Start | Between::Colon | Between::Comma => Between::after_value(open.last().map(|(_, bracket)| *bracket)),
-                    };
-                }
-            }
-            at += 1;
-        }
-    }
-}
-
-/// What stands before the next token of a compact text.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Between {
-    Start,
-    Key,
-    CommaKey,
-    Colon,
-    Comma,
-}
-
-impl Between {
-    const fn after_value(bracket: Option<char>) -> Self {
-        match bracket {
-            Some('}') => Self::CommaKey,
-            Some(_) => Self::Comma,
-            None => Self::Start,
-        }
-    }
-
-    fn write_separator(self, out: &mut String) {
-        match self {
-            Self::Start | Self::Key => {}
-            Self::CommaKey | Self::Comma => out.push(','),
-            Self::Colon => out.push(':'),
-        }
+    pub const fn root<'t>(&'t self, tape: &BufferedTape<'t>) -> Node<'t> {
+        Node { text: tape.text, buffer: self, at: tape.root }
     }
 }
 
@@ -462,6 +263,42 @@ mod tests {
         assert_eq!(out, r#"{"a":[1.50,{},[],"x y\u0041"],"b":{"c":null}}"#);
     }
 
+    /// Fills the buffer until it no longer tries shapes.
+    fn names_that_never_repeat(buffer: &mut TapeBuffer) {
+        for number in 0..2 * shapes::MAX_MISFITS + 16 {
+            buffer.parse(&format!("{{\"k{number}\": {{}}}}"), 64).unwrap();
+        }
+        assert!(!buffer.shapes.are_tried());
+    }
+
+    #[test]
+    fn objects_of_one_buffer_with_the_same_names_have_the_same_shape() {
+        let (first, second, third) = (r#"{"a": 1, "b": {}}"#, r#"{"a":null,"b":[{"a":1}]}"#, r#"{"b": 1, "a": 2}"#);
+        let mut buffer = TapeBuffer::default();
+        let tapes = [first, second, third].map(|text| buffer.parse(text, 64).unwrap());
+        let [first, second, third] = tapes.map(|tape| buffer.root(&tape).shape().unwrap());
+        assert!(first == second && first != third);
+        assert_eq!(first.names().collect::<Vec<_>>(), ["a", "b"]);
+        let other = parse(r#"{"a": 1, "b": {}}"#).unwrap();
+        assert!(other.root().shape().unwrap() != first, "shapes of two buffers are never the same");
+    }
+
+    #[test]
+    fn objects_without_a_shape_are_read_alike() {
+        let many: Vec<String> = (0..1_000).map(|number| format!("\"f{number}\":{number}")).collect();
+        let text = format!("{{{},\"f7\":true}}", many.join(","));
+        let tape = parse(&text).unwrap();
+        let root = tape.root();
+        assert!(root.shape().is_none() && root.values().next().is_none());
+        assert_eq!(root.fields().count(), 1_001);
+        assert_eq!(root.get("f999").and_then(Node::number), Some("999"));
+        assert_eq!(root.get("f7").and_then(Node::as_bool), Some(true), "the last one counts");
+        assert_eq!(root.first_duplicate().as_deref(), Some("f7"));
+        let mut compact = String::new();
+        root.write_compact(&mut compact);
+        assert_eq!(compact, text);
+    }
+
     fn json() -> impl Strategy<Value = serde_json::Value> {
         let leaf = prop_oneof![
             Just(serde_json::Value::Null),
@@ -488,6 +325,24 @@ mod tests {
                 let mut compact = String::new();
                 tape.root().write_compact(&mut compact);
                 prop_assert_eq!(&serde_json::from_str::<serde_json::Value>(&compact).unwrap(), &value);
+            }
+        }
+
+        #[test]
+        fn texts_that_share_a_buffer_are_read_as_if_they_were_alone(values in prop::collection::vec(json(), 1..8), misfits: bool) {
+            let texts: Vec<String> = values.iter().flat_map(|value| [value.to_string(), serde_json::to_string_pretty(value).unwrap()]).collect();
+            let mut buffer = TapeBuffer::default();
+            if misfits {
+                names_that_never_repeat(&mut buffer);
+            }
+            let tapes: Vec<_> = texts.iter().map(|text| buffer.parse(text, 64).unwrap()).collect();
+            for (index, tape) in tapes.iter().enumerate() {
+                let root = buffer.root(tape);
+                prop_assert_eq!(&to_value(root), &values[index / 2]);
+                prop_assert_eq!(root.first_duplicate(), None);
+                let mut compact = String::new();
+                root.write_compact(&mut compact);
+                prop_assert_eq!(&compact, &values[index / 2].to_string());
             }
         }
 

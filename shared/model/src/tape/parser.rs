@@ -2,17 +2,45 @@
 
 use std::ops::Range;
 
-use super::escapes::hex4;
-use super::{NodeKind, ParseError, Token};
+use super::escapes::{hex4, unescape};
+use super::shapes::{ShapeId, Shapes};
+use super::{NodeKind, ParseError, TapeBuffer, Token};
 
 /// The parent of the root.
 const NO_PARENT: u32 = u32::MAX;
 
 /// Appends the tokens of a text that is one JSON value.
-pub(super) fn parse(text: &str, tokens: &mut Vec<Token>, max_depth: usize) -> Result<(), ParseError> {
-    let first = tokens.len();
-    let bytes = text.as_bytes();
-    Parser { text, bytes, at: 0, tokens, first, max_depth, depth: 0, parent: NO_PARENT, inside: NodeKind::Array }.document()
+pub(super) fn parse(text: &str, buffer: &mut TapeBuffer, max_depth: usize) -> Result<(), ParseError> {
+    let first = buffer.tokens.len();
+    if buffer.shapes.are_tried() {
+        match Parser::new(text, buffer, (max_depth, NamePlace::Shape)).document() {
+            Ok(()) => return Ok(()),
+            Err(Stop::Refused(error)) => return Err(error),
+            Err(Stop::Misfit) => buffer.shapes.note_misfit(),
+        }
+        buffer.tokens.truncate(first);
+    }
+    Parser::new(text, buffer, (max_depth, NamePlace::Tape)).document().map_err(|stop| match stop {
+        Stop::Refused(error) => error,
+        // Without shapes nothing has to fit one.
+        Stop::Misfit => ParseError::TooLong,
+    })
+}
+
+/// Where the names of fields go.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum NamePlace {
+    /// Into the shape of their object.
+    Shape,
+    /// Onto the tape.
+    Tape,
+}
+
+/// Why the pass ends early.
+enum Stop {
+    Refused(ParseError),
+    /// An object that cannot have a shape.
+    Misfit,
 }
 
 /// What the grammar allows next.
@@ -30,8 +58,8 @@ struct Parser<'a, 'b> {
     bytes: &'a [u8],
     at: usize,
     tokens: &'b mut Vec<Token>,
-    /// Where the tokens of this text begin; it is what they count from.
-    first: usize,
+    shapes: &'b mut Shapes,
+    names: NamePlace,
     max_depth: usize,
     depth: usize,
     /// The innermost open object or array. Until it is closed, its `next` holds its own parent.
@@ -40,8 +68,14 @@ struct Parser<'a, 'b> {
     inside: NodeKind,
 }
 
-impl Parser<'_, '_> {
-    fn document(&mut self) -> Result<(), ParseError> {
+impl<'a, 'b> Parser<'a, 'b> {
+    fn new(text: &'a str, buffer: &'b mut TapeBuffer, (max_depth, names): (usize, NamePlace)) -> Self {
+        let TapeBuffer { tokens, shapes } = buffer;
+        let bytes = text.as_bytes();
+        Self { text, bytes, at: 0, tokens, shapes, names, max_depth, depth: 0, parent: NO_PARENT, inside: NodeKind::Array }
+    }
+
+    fn document(&mut self) -> Result<(), Stop> {
         let mut expect = Expect::Value;
         loop {
             self.skip_blanks();
@@ -55,7 +89,7 @@ impl Parser<'_, '_> {
                 (Expect::CommaOrEnd | Expect::ValueOrEnd, b']') if self.inside == NodeKind::Array => self.close(),
                 (Expect::CommaOrEnd, _) => return Err(self.malformed("expected a comma or the end of the object or array")),
                 (Expect::Key | Expect::KeyOrEnd, b'"') => {
-                    self.string()?;
+                    self.name()?;
                     self.colon()?;
                     Expect::Value
                 }
@@ -74,21 +108,25 @@ impl Parser<'_, '_> {
         if self.at == self.bytes.len() { Ok(()) } else { Err(self.malformed("something follows the value")) }
     }
 
-    /// How many tokens the text has so far.
+    /// The index of the next token. [`TapeBuffer::parse`] has seen to it that it fits.
     #[inline]
     const fn count(&self) -> u32 {
-        (self.tokens.len() - self.first) as u32
+        self.tokens.len() as u32
     }
 
     #[inline]
-    fn open(&mut self, byte: u8) -> Result<Expect, ParseError> {
+    fn open(&mut self, byte: u8) -> Result<Expect, Stop> {
         if self.depth >= self.max_depth {
-            return Err(ParseError::TooDeep { at: self.at, max_depth: self.max_depth });
+            return Err(Stop::Refused(ParseError::TooDeep { at: self.at, max_depth: self.max_depth }));
         }
-        let (kind, expect) = if byte == b'{' { (NodeKind::Object, Expect::KeyOrEnd) } else { (NodeKind::Array, Expect::ValueOrEnd) };
+        let (kind, shape, expect) = match (byte, self.names) {
+            (b'{', NamePlace::Shape) => (NodeKind::Object, ShapeId::EMPTY, Expect::KeyOrEnd),
+            (b'{', NamePlace::Tape) => (NodeKind::Object, ShapeId::NONE, Expect::KeyOrEnd),
+            (_, NamePlace::Shape | NamePlace::Tape) => (NodeKind::Array, ShapeId::NONE, Expect::ValueOrEnd),
+        };
         let (start, outer) = (self.at as u32, self.parent);
         self.parent = self.count();
-        self.tokens.push(Token { start, end: start, next: outer, kind, escaped: false });
+        self.tokens.push(Token { start, end: start, next: outer, kind, flags: 0, shape });
         self.depth += 1;
         self.inside = kind;
         self.at += 1;
@@ -100,24 +138,57 @@ impl Parser<'_, '_> {
         self.at += 1;
         self.depth -= 1;
         let next = self.count();
-        if let Some(token) = self.tokens.get_mut(self.first + self.parent as usize) {
+        let mut flags = 0;
+        if let Some(token) = self.tokens.get_mut(self.parent as usize) {
+            let own = token.kind == NodeKind::Object && (token.shape == ShapeId::NONE || self.shapes.repeats(token.shape));
+            token.flags |= if own { Token::MAY_REPEAT } else { 0 };
+            flags = token.flags;
             self.parent = token.next;
             token.end = self.at as u32;
             token.next = next;
         }
         // The root has no parent, and nothing asks what is around it.
-        self.inside = self.tokens.get(self.first + self.parent as usize).map_or(NodeKind::Array, |token| token.kind);
+        self.inside = self.tokens.get_mut(self.parent as usize).map_or(NodeKind::Array, |token| {
+            token.flags |= flags;
+            token.kind
+        });
         Expect::CommaOrEnd
+    }
+
+    /// The name of a field: mostly the one that followed the same fields before.
+    #[inline]
+    fn name(&mut self) -> Result<(), Stop> {
+        match (self.names, self.tokens.get_mut(self.parent as usize)) {
+            (NamePlace::Shape, Some(object)) => match self.shapes.predicted(object.shape, &self.bytes[self.at..]) {
+                Some((shape, length)) => {
+                    object.shape = shape;
+                    self.at += length;
+                    Ok(())
+                }
+                None => self.new_name(),
+            },
+            (NamePlace::Tape, _) | (NamePlace::Shape, None) => self.string(),
+        }
+    }
+
+    #[cold]
+    fn new_name(&mut self) -> Result<(), Stop> {
+        let (span, flags) = self.scan()?;
+        let (raw, quoted) = (&self.text[span.clone()], &self.text[span.start - 1..span.end + 1]);
+        let name = if flags & Token::ESCAPED != 0 { unescape(raw).into() } else { raw.into() };
+        let Some(object) = self.tokens.get_mut(self.parent as usize) else { return Ok(()) };
+        object.shape = self.shapes.with_field(object.shape, quoted, name).ok_or(Stop::Misfit)?;
+        Ok(())
     }
 
     #[inline]
     fn push(&mut self, kind: NodeKind, span: Range<usize>) {
         let next = self.count() + 1;
-        self.tokens.push(Token { start: span.start as u32, end: span.end as u32, next, kind, escaped: false });
+        self.tokens.push(Token { start: span.start as u32, end: span.end as u32, next, kind, flags: 0, shape: ShapeId::NONE });
     }
 
     #[inline]
-    fn scalar(&mut self, byte: u8) -> Result<(), ParseError> {
+    fn scalar(&mut self, byte: u8) -> Result<(), Stop> {
         match byte {
             b'"' => self.string(),
             b'-' | b'0'..=b'9' => self.number(),
@@ -129,7 +200,7 @@ impl Parser<'_, '_> {
     }
 
     #[inline]
-    fn word(&mut self, word: &'static str, kind: NodeKind) -> Result<(), ParseError> {
+    fn word(&mut self, word: &'static str, kind: NodeKind) -> Result<(), Stop> {
         if !self.bytes[self.at..].starts_with(word.as_bytes()) {
             return Err(self.malformed("expected a value"));
         }
@@ -139,7 +210,7 @@ impl Parser<'_, '_> {
     }
 
     #[inline]
-    fn colon(&mut self) -> Result<(), ParseError> {
+    fn colon(&mut self) -> Result<(), Stop> {
         self.skip_blanks();
         if self.bytes.get(self.at) != Some(&b':') {
             return Err(self.malformed("expected a colon"));
@@ -149,7 +220,7 @@ impl Parser<'_, '_> {
     }
 
     #[inline]
-    fn number(&mut self) -> Result<(), ParseError> {
+    fn number(&mut self) -> Result<(), Stop> {
         let start = self.at;
         self.at += usize::from(self.bytes[self.at] == b'-');
         match self.bytes.get(self.at) {
@@ -171,7 +242,7 @@ impl Parser<'_, '_> {
     }
 
     #[inline]
-    fn digits(&mut self) -> Result<(), ParseError> {
+    fn digits(&mut self) -> Result<(), Stop> {
         let count = self.bytes[self.at..].iter().take_while(|byte| byte.is_ascii_digit()).count();
         if count == 0 {
             return Err(self.malformed("expected a digit"));
@@ -181,25 +252,39 @@ impl Parser<'_, '_> {
     }
 
     #[inline]
-    fn string(&mut self) -> Result<(), ParseError> {
+    fn string(&mut self) -> Result<(), Stop> {
+        let (span, flags) = self.scan()?;
+        let next = self.count() + 1;
+        self.tokens.push(Token {
+            start: span.start as u32,
+            end: span.end as u32,
+            next,
+            kind: NodeKind::String,
+            flags,
+            shape: ShapeId::NONE,
+        });
+        Ok(())
+    }
+
+    /// Moves behind a string: what stands between its quotes, and whether there are escapes.
+    #[inline]
+    fn scan(&mut self) -> Result<(Range<usize>, u8), Stop> {
         self.at += 1;
         let start = self.at;
-        let mut escaped = false;
+        let mut flags = 0;
         loop {
             match self.find_special() {
                 Some(b'"') => break,
                 Some(b'\\') => {
-                    escaped = true;
+                    flags = Token::ESCAPED;
                     self.escape()?;
                 }
                 Some(_) => return Err(self.malformed("a control character inside a string")),
                 None => return Err(self.malformed("a string does not end")),
             }
         }
-        let next = self.count() + 1;
-        self.tokens.push(Token { start: start as u32, end: self.at as u32, next, kind: NodeKind::String, escaped });
         self.at += 1;
-        Ok(())
+        Ok((start..self.at - 1, flags))
     }
 
     /// Moves to the next quote, backslash or control character, eight bytes at a time: most strings are short.
@@ -219,7 +304,7 @@ impl Parser<'_, '_> {
     }
 
     /// Checks the escape at the current backslash and moves behind it.
-    fn escape(&mut self) -> Result<(), ParseError> {
+    fn escape(&mut self) -> Result<(), Stop> {
         match self.bytes.get(self.at + 1) {
             Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => {
                 self.at += 2;
@@ -230,7 +315,7 @@ impl Parser<'_, '_> {
         }
     }
 
-    fn unicode_escape(&mut self) -> Result<(), ParseError> {
+    fn unicode_escape(&mut self) -> Result<(), Stop> {
         let first = self.hex4(self.at).ok_or_else(|| self.malformed("expected four hexadecimal digits"))?;
         match first {
             0xd800..=0xdbff => match self.hex4(self.at + 6) {
@@ -255,8 +340,8 @@ impl Parser<'_, '_> {
         }
     }
 
-    const fn malformed(&self, what: &'static str) -> ParseError {
-        ParseError::Malformed { at: self.at, what }
+    const fn malformed(&self, what: &'static str) -> Stop {
+        Stop::Refused(ParseError::Malformed { at: self.at, what })
     }
 }
 

@@ -1,10 +1,11 @@
 //! The fields of an object and the columns that they fill.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 
 use arrow_array::ArrayRef;
 use arrow_schema::ArrowError;
-use sluice_model::{Column, DeclaredField, DeclaredType};
+use sluice_model::{Column, DeclaredField, DeclaredType, Node, ObjectShape};
 
 use super::recorder::NO_POSITION;
 use super::{Cell, FieldBuilder, Recorder};
@@ -34,7 +35,16 @@ pub(crate) struct Level<'e> {
     pub(crate) fields: Vec<FieldBuilder<'e>>,
     names: NameIndex,
     order: FieldOrder,
+    known: Option<KnownShape<'e>>,
     pub(crate) slots: Vec<Option<Slot<'e>>>,
+}
+
+/// What the fields of objects of one shape fill. None of them stands twice, and no two fill the same column.
+#[derive(Debug)]
+struct KnownShape<'e> {
+    shape: ObjectShape<'e>,
+    /// Each field's name and column.
+    fields: Vec<(&'e str, Option<usize>)>,
 }
 
 impl<'e> Level<'e> {
@@ -42,7 +52,7 @@ impl<'e> Level<'e> {
         let build = |column: &Column| FieldBuilder::new(column, &path, case, rules(column));
         let fields: Vec<_> = columns.iter().map(build).collect();
         let slots = vec![None; fields.len()];
-        Self { path, fields, names: NameIndex::new(columns, case), order: FieldOrder::default(), slots }
+        Self { path, fields, names: NameIndex::new(columns, case), order: FieldOrder::default(), known: None, slots }
     }
 
     /// The column that a field called `name` fills.
@@ -58,6 +68,9 @@ impl<'e> Level<'e> {
     /// Puts the object's values into the slots of their columns.
     pub(crate) fn collect(&mut self, cell: &Cell<'e>, recorder: &mut Recorder<'_>) {
         let declared = declared_fields(cell.declared);
+        if self.collect_known((cell.node, declared), recorder) {
+            return;
+        }
         let mut unknown: Vec<Cow<'e, str>> = Vec::new();
         for (position, (name, node)) in cell.node.fields().enumerate() {
             let value = Cell { node, declared: declared_type(declared, position, &name) };
@@ -82,6 +95,36 @@ impl<'e> Level<'e> {
             }
             recorder.place_faults(start, position as u32);
         }
+    }
+
+    /// Fills the slots from an object whose shape tells the columns. Whether it does.
+    #[inline]
+    fn collect_known(&mut self, (object, declared): (Node<'e>, &'e [DeclaredField]), recorder: &mut Recorder<'_>) -> bool {
+        let Some(shape) = object.shape() else { return false };
+        if self.known.as_ref().is_none_or(|known| known.shape != shape) {
+            self.known = self.know(shape);
+        }
+        let Some(known) = &self.known else { return false };
+        for (position, ((name, column), node)) in known.fields.iter().zip(object.values()).enumerate() {
+            let cell = Cell { node, declared: declared_type(declared, position, name) };
+            match column.map(|index| self.slots.get_mut(index)) {
+                Some(place) => place.into_iter().for_each(|place| *place = Some(Slot { cell, position: position as u32 })),
+                None => {
+                    let start = recorder.fault_count();
+                    recorder.unknown_field(&self.path, name, &cell);
+                    recorder.place_faults(start, position as u32);
+                }
+            }
+        }
+        true
+    }
+
+    #[cold]
+    fn know(&mut self, shape: ObjectShape<'e>) -> Option<KnownShape<'e>> {
+        let fields: Vec<_> = shape.names().map(|name| (name, self.names.find(name))).collect();
+        let mut filled = HashSet::new();
+        let one_each = fields.iter().filter_map(|(_, column)| *column).all(|column| filled.insert(column));
+        (one_each && !shape.repeats()).then_some(KnownShape { shape, fields })
     }
 
     fn path_of(&self, index: usize) -> &[String] {

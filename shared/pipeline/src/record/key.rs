@@ -1,6 +1,6 @@
 //! The keys of records: completed from the record key, told apart from old ones, and all that a delete has.
 
-use sluice_model::{ChangeEvent, Image, NodeKind, ReasonCode, Rejection, Stage};
+use sluice_model::{ChangeEvent, Image, NodeKind, ObjectShape, ReasonCode, Rejection, Stage, UnchangedMarker};
 
 use super::RecordWriter;
 use crate::columns::{Cell, Level, NO_POSITION, Recorder, Slot, Source, declared_fields, declared_type};
@@ -9,6 +9,13 @@ use crate::plan::{Mode, means_key};
 use crate::settings::OnDuplicateField;
 use crate::unchanged::is_unchanged;
 use crate::values::Fault;
+
+/// The key fields of images of one shape: the place, the name and the column of the key table of each, in order of the places.
+#[derive(Debug)]
+pub(super) struct KeyFields<'e> {
+    shape: ObjectShape<'e>,
+    fields: Vec<(usize, &'e str, usize)>,
+}
 
 impl<'e> RecordWriter<'e, '_> {
     /// Takes key values that the row does not have from the record key, and refuses a row without a key.
@@ -63,15 +70,13 @@ impl<'e> RecordWriter<'e, '_> {
     pub(super) fn write_old_key(&mut self, event: &'e ChangeEvent<'e>) -> Option<usize> {
         let image = event.before.as_ref()?;
         self.check_image(image);
-        let declared = declared_fields(image.declared);
-        for (position, (name, node)) in image.object.fields().enumerate() {
-            let column = self.rows.find_with(&mut self.key_order, position, &name);
-            let column =
-                column.filter(|index| self.plan.key.contains(index)).and_then(|index| self.key_column.get(index).copied().flatten());
-            if let Some(slot) = column.and_then(|column| self.keys.slots.get_mut(column)) {
-                let usable = !node.is_null() && !is_unchanged(image.unchanged, node);
-                let cell = Cell { node, declared: declared_type(declared, position, &name) };
-                *slot = usable.then_some(Slot { cell, position: position as u32 });
+        if !self.collect_old_key_of_known_shape(image) {
+            let declared = declared_fields(image.declared);
+            for (position, (name, node)) in image.object.fields().enumerate() {
+                if let Some(column) = self.old_key_column(position, &name) {
+                    let cell = Cell { node, declared: declared_type(declared, position, &name) };
+                    self.set_old_key(column, cell, (position, image.unchanged));
+                }
             }
         }
         let complete = self.keys.slots.iter().take(self.plan.key.len()).all(Option::is_some);
@@ -83,6 +88,42 @@ impl<'e> RecordWriter<'e, '_> {
         self.key_count += 1;
         let (faults, proposals) = self.scratch.take();
         (faults.is_empty() && proposals.is_empty()).then_some(self.key_count - 1)
+    }
+
+    /// The column of the key table that a before-image's field fills, the version column aside.
+    fn old_key_column(&mut self, position: usize, name: &str) -> Option<usize> {
+        let index = self.rows.find_with(&mut self.key_order, position, name);
+        index.filter(|index| self.plan.key.contains(index)).and_then(|index| self.key_column.get(index).copied().flatten())
+    }
+
+    fn set_old_key(&mut self, column: usize, cell: Cell<'e>, (position, unchanged): (usize, UnchangedMarker)) {
+        if let Some(slot) = self.keys.slots.get_mut(column) {
+            let usable = !cell.node.is_null() && !is_unchanged(unchanged, cell.node);
+            *slot = usable.then_some(Slot { cell, position: position as u32 });
+        }
+    }
+
+    /// Takes the key from an image whose shape tells where it is: of a wide row only the key is looked at. Whether it does.
+    fn collect_old_key_of_known_shape(&mut self, image: &'e Image<'e>) -> bool {
+        let Some(shape) = image.object.shape().filter(|shape| !shape.repeats()) else { return false };
+        if self.old_key.as_ref().is_none_or(|known| known.shape != shape) {
+            let fields =
+                shape.names().enumerate().filter_map(|(position, name)| Some((position, name, self.old_key_column(position, name)?)));
+            let fields = fields.collect();
+            self.old_key = Some(KeyFields { shape, fields });
+        }
+        let Some(known) = self.old_key.take() else { return false };
+        let declared = declared_fields(image.declared);
+        let (mut values, mut passed) = (image.object.values(), 0);
+        for (position, name, column) in &known.fields {
+            if let Some(node) = values.nth(position - passed) {
+                let cell = Cell { node, declared: declared_type(declared, *position, name) };
+                self.set_old_key(*column, cell, (*position, image.unchanged));
+            }
+            passed = position + 1;
+        }
+        self.old_key = Some(known);
+        true
     }
 
     /// A before-image is read in part only; that no field stands twice holds for all of it.

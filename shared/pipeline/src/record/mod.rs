@@ -45,6 +45,8 @@ pub(crate) struct RecordWriter<'e, 'r> {
     strict_key: Vec<usize>,
     /// The names of the last before-image's fields.
     key_order: FieldOrder,
+    /// Where the key stands in the last before-image.
+    old_key: Option<key::KeyFields<'e>>,
 }
 
 impl<'e, 'r> RecordWriter<'e, 'r> {
@@ -81,6 +83,7 @@ impl<'e, 'r> RecordWriter<'e, 'r> {
             key_column,
             strict_key,
             key_order: FieldOrder::default(),
+            old_key: None,
         }
     }
 
