@@ -101,7 +101,7 @@ fn no_format(record: &SourceRecord<'_>) -> Rejection {
 
 /// All units of the batch, sorted by topic, partition and coordinate.
 pub fn units<'d>(batch: &'d DoorBatch<'_>, records: &'d [SourceRecord<'d>], read: &'d [Read<'d>], settings: &Settings) -> Vec<Unit<'d>> {
-    let keys = Keys::new(settings);
+    let mut keys = Keys::new(settings);
     let mut tables = Tables { route: &settings.route, known: KnownTables::default() };
     let mut units = Vec::with_capacity(batch.received());
     for (record, read) in records.iter().zip(read) {
@@ -109,10 +109,10 @@ pub fn units<'d>(batch: &'d DoorBatch<'_>, records: &'d [SourceRecord<'d>], read
         match read {
             Ok((document, format)) => {
                 let decoded = decode(document, format);
-                units.extend(decoded.map(|unit| routed(unit, document, &key, &mut tables)));
+                units.extend(decoded.map(|unit| routed(unit, document, key, &mut tables)));
             }
             Err(rejection) => units.push(Unit {
-                key,
+                key: key.clone(),
                 coordinate: Coordinate::record(record.offset),
                 kind: UnitKind::Rejected(rejection.clone()),
                 raw: Raw::Record(record),
@@ -121,7 +121,7 @@ pub fn units<'d>(batch: &'d DoorBatch<'_>, records: &'d [SourceRecord<'d>], read
         }
     }
     units.extend(batch.unreadable.iter().map(|unreadable| Unit {
-        key: keys.of(&unreadable.topic_partition),
+        key: keys.of(&unreadable.topic_partition).clone(),
         coordinate: Coordinate::record(unreadable.offset),
         kind: UnitKind::Rejected(unreadable.rejection.clone()),
         raw: Raw::Unreadable(unreadable.raw),
@@ -132,23 +132,23 @@ pub fn units<'d>(batch: &'d DoorBatch<'_>, records: &'d [SourceRecord<'d>], read
     units
 }
 
+/// Makes the keys of the ledger: records of one partition follow each other.
 struct Keys {
-    source: Arc<str>,
-    epoch: u32,
+    last: PartitionKey,
 }
 
 impl Keys {
     fn new(settings: &Settings) -> Self {
-        Self { source: Arc::clone(&settings.source.id), epoch: settings.source.epoch }
+        let (source, epoch) = (Arc::clone(&settings.source.id), settings.source.epoch);
+        Self { last: PartitionKey { source, epoch, topic: Arc::from(""), partition: 0 } }
     }
 
-    fn of(&self, topic_partition: &TopicPartition) -> PartitionKey {
-        PartitionKey {
-            source: Arc::clone(&self.source),
-            epoch: self.epoch,
-            topic: Arc::clone(&topic_partition.topic),
-            partition: topic_partition.partition,
+    fn of(&mut self, place: &TopicPartition) -> &PartitionKey {
+        if self.last.topic != place.topic {
+            self.last.topic = Arc::clone(&place.topic);
         }
+        self.last.partition = place.partition;
+        &self.last
     }
 }
 
@@ -172,7 +172,7 @@ fn routed<'d>(unit: DecodedUnit<'d>, document: &'d RecordDocument<'d>, key: &Par
             Ok(table) => UnitKind::Change(table, event),
             Err(rejection) => UnitKind::Rejected(rejection),
         },
-        Ok(DecodedEvent::Control(control)) => match control.kind {
+        Ok(DecodedEvent::Control(kind)) => match kind {
             ControlKind::SchemaChange(change) => match tables.of(record, &change.route) {
                 Ok(table) => UnitKind::SchemaChange(table, change),
                 // A schema change of a table that is not routed here concerns nobody.

@@ -32,9 +32,9 @@ pub(crate) fn is_heartbeat_topic(topic: &str) -> bool {
 /// # Errors
 /// `OP_UNKNOWN` for an operation that Debezium does not define, `EMPTY_VALUE` when the row that the operation needs is not there.
 pub fn decode<'d>(document: &'d RecordDocument<'_>, dialect: DebeziumDialect) -> Result<DecodedEvent<'d>, Rejection> {
-    let Some(value) = document.value() else { return Ok(document.control(ControlKind::Tombstone)) };
+    let Some(value) = document.value() else { return Ok(DecodedEvent::Control(ControlKind::Tombstone)) };
     if let Some(kind) = control_kind(&document.record.topic_partition.topic, value) {
-        return Ok(document.control(kind));
+        return Ok(DecodedEvent::Control(kind));
     }
     let operation = operation(value)?;
     let source = value.get("source");

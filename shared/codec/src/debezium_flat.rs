@@ -18,7 +18,7 @@ const OWN_PREFIX: &str = "__";
 /// `TYPE_MISMATCH` when the value is no object, `OP_UNKNOWN` for an `__op` that Debezium does not define.
 pub fn decode<'d>(document: &'d RecordDocument<'_>, dialect: DebeziumDialect) -> Result<DecodedEvent<'d>, Rejection> {
     if is_heartbeat_topic(&document.record.topic_partition.topic) {
-        return Ok(document.control(ControlKind::Heartbeat));
+        return Ok(DecodedEvent::Control(ControlKind::Heartbeat));
     }
     let Some(value) = document.value() else {
         return Ok(DecodedEvent::Change(Box::new(document.change(Operation::Delete))));

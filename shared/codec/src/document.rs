@@ -5,8 +5,7 @@ use std::sync::Arc;
 
 use sluice_model::tape::{BufferedTape, Node, NodeKind, ParseError, TapeBuffer};
 use sluice_model::{
-    ChangeEvent, ControlEvent, ControlKind, Coordinate, DeclaredType, DecodedEvent, Image, Operation, ReasonCode, Rejection, RouteFields,
-    SourceRecord, Stage, UnchangedMarker, ValueHints,
+    ChangeEvent, DeclaredType, Image, Operation, ReasonCode, Rejection, RouteFields, SourceRecord, Stage, UnchangedMarker, ValueHints,
 };
 
 use crate::connect;
@@ -277,13 +276,10 @@ impl<'a> RecordDocument<'a> {
         self.duplicate.as_deref()
     }
 
-    /// A change event of this record with nothing but its place, its key and its operation.
+    /// A change event of this record with nothing but its key and its operation.
     #[must_use]
     pub fn change(&self, operation: Operation) -> ChangeEvent<'_> {
         ChangeEvent {
-            topic_partition: self.record.topic_partition.clone(),
-            coordinate: Coordinate::record(self.record.offset),
-            record_timestamp_ms: self.record.timestamp.epoch_ms,
             operation,
             route: RouteFields::default(),
             before: None,
@@ -294,16 +290,6 @@ impl<'a> RecordDocument<'a> {
             key_columns: Vec::new(),
             hints: ValueHints::default(),
         }
-    }
-
-    /// A control event of this record.
-    #[must_use]
-    pub fn control<'d>(&'d self, kind: ControlKind<'d>) -> DecodedEvent<'d> {
-        DecodedEvent::Control(ControlEvent {
-            topic_partition: self.record.topic_partition.clone(),
-            coordinate: Coordinate::record(self.record.offset),
-            kind,
-        })
     }
 }
 

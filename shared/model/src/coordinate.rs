@@ -1,17 +1,35 @@
 //! Where a unit stands in Kafka: topic, partition, offset, and its row inside the record.
 
+use std::cmp::Ordering;
 use std::fmt;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 /// A partition of a topic (Kafka's `TopicPartition`).
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct TopicPartition {
     /// The topic's name.
     pub topic: Arc<str>,
     /// The partition's number, 0 and up.
     pub partition: i32,
+}
+
+/// Records of a batch share their texts, and sorting asks for little else.
+fn compare(one: &Arc<str>, other: &Arc<str>) -> Ordering {
+    if Arc::ptr_eq(one, other) { Ordering::Equal } else { one.cmp(other) }
+}
+
+impl Ord for TopicPartition {
+    fn cmp(&self, other: &Self) -> Ordering {
+        compare(&self.topic, &other.topic).then(self.partition.cmp(&other.partition))
+    }
+}
+
+impl PartialOrd for TopicPartition {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
 }
 
 impl fmt::Display for TopicPartition {
@@ -21,7 +39,7 @@ impl fmt::Display for TopicPartition {
 }
 
 /// The key of one ledger entry: a partition of a topic of a source, in one life of that topic.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct PartitionKey {
     /// `source.id`: the stable name of the Kafka cluster.
     pub source: Arc<str>,
@@ -31,6 +49,19 @@ pub struct PartitionKey {
     pub topic: Arc<str>,
     /// The partition's number.
     pub partition: i32,
+}
+
+impl Ord for PartitionKey {
+    fn cmp(&self, other: &Self) -> Ordering {
+        let source = compare(&self.source, &other.source).then(self.epoch.cmp(&other.epoch));
+        source.then_with(|| compare(&self.topic, &other.topic)).then(self.partition.cmp(&other.partition))
+    }
+}
+
+impl PartialOrd for PartitionKey {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
 }
 
 impl fmt::Display for PartitionKey {

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde::Serialize;
 
 use crate::tape::Node;
-use crate::{Coordinate, DeclaredType, TimeUnit, TopicPartition};
+use crate::{DeclaredType, TimeUnit, TopicPartition};
 
 /// Kafka's timestamp type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
@@ -140,12 +140,6 @@ pub struct RouteFields<'a> {
 /// One change, or one unit of a record that carries several rows.
 #[derive(Debug, Clone)]
 pub struct ChangeEvent<'a> {
-    /// Where it stands.
-    pub topic_partition: TopicPartition,
-    /// Its offset and row.
-    pub coordinate: Coordinate,
-    /// The Kafka timestamp in milliseconds, where there is one.
-    pub record_timestamp_ms: Option<i64>,
     /// What it asks for.
     pub operation: Operation,
     /// What the route template may use.
@@ -199,18 +193,7 @@ impl Default for ValueHints {
     }
 }
 
-/// An event that is no row.
-#[derive(Debug, Clone)]
-pub struct ControlEvent<'a> {
-    /// Where it stands.
-    pub topic_partition: TopicPartition,
-    /// Its offset and row.
-    pub coordinate: Coordinate,
-    /// What it is.
-    pub kind: ControlKind<'a>,
-}
-
-/// The kinds of control events.
+/// The kinds of events that are no rows.
 #[derive(Debug, Clone)]
 pub enum ControlKind<'a> {
     /// A heartbeat of the connector.
@@ -240,5 +223,5 @@ pub enum DecodedEvent<'a> {
     /// A change of rows.
     Change(Box<ChangeEvent<'a>>),
     /// No row.
-    Control(ControlEvent<'a>),
+    Control(ControlKind<'a>),
 }

@@ -23,8 +23,8 @@ pub use clock::{Clock, Deadline, IdSource};
 pub use coordinate::{Coordinate, Interval, PartitionKey, TopicPartition};
 pub use declared::{DeclaredField, DeclaredType, TimeUnit};
 pub use event::{
-    ChangeEvent, ControlEvent, ControlKind, DecimalText, DecodedEvent, EventTime, Header, Image, IntegerDates, Operation, RecordTimestamp,
-    RouteFields, SchemaChange, SourceRecord, TimestampType, UnchangedMarker, ValueHints,
+    ChangeEvent, ControlKind, DecimalText, DecodedEvent, EventTime, Header, Image, IntegerDates, Operation, RecordTimestamp, RouteFields,
+    SchemaChange, SourceRecord, TimestampType, UnchangedMarker, ValueHints,
 };
 pub use ledger::{Claims, Coverage, LedgerEntry, LedgerError, OffsetLedger};
 pub use partitioning::{SortDirection, SortField, Transform, TransformError, TransformedColumn};

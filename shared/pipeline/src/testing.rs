@@ -1,12 +1,9 @@
 //! Builders for the tests of this crate.
 
-use std::sync::Arc;
-
 use arrow_array::RecordBatch;
 use arrow_cast::display::{ArrayFormatter, FormatOptions};
 use sluice_model::{
-    ChangeEvent, Column, Coordinate, DeclaredType, Image, Operation, Rejection, RouteFields, TableSchema, Tape, TopicPartition,
-    UnchangedMarker, ValueHints,
+    ChangeEvent, Column, DeclaredType, Image, Operation, Rejection, RouteFields, TableSchema, Tape, UnchangedMarker, ValueHints,
 };
 
 use crate::settings::{TableOverrides, TableSettings};
@@ -26,9 +23,6 @@ pub(crate) fn declared(json: &str, kind: DeclaredType) -> Image<'static> {
 
 pub(crate) fn event(operation: Operation) -> ChangeEvent<'static> {
     ChangeEvent {
-        topic_partition: TopicPartition { topic: Arc::from("t"), partition: 0 },
-        coordinate: Coordinate::record(0),
-        record_timestamp_ms: None,
         operation,
         route: RouteFields::default(),
         before: None,

@@ -5,8 +5,8 @@ use serde_json::{Map, Value};
 use sluice_codec::Limits;
 use sluice_ingest::Ingest;
 use sluice_model::{
-    ChangeEvent, Column, ColumnType, Coordinate, Image, Operation, RouteFields, TableName, TableSchema, Tape, TopicPartition,
-    TransformedColumn, UnchangedMarker, ValueHints,
+    ChangeEvent, Column, ColumnType, Image, Operation, RouteFields, TableName, TableSchema, Tape, TransformedColumn, UnchangedMarker,
+    ValueHints,
 };
 use sluice_pipeline::settings::{TableSettings, WriteMode};
 use sluice_pipeline::type_text::parse_column_type;
@@ -116,7 +116,7 @@ fn batch(rows: &[Map<String, Value>], schema: &TableSchema) -> Result<RecordBatc
     let limits = Limits::default();
     let tapes: Result<Vec<Tape<'_>>, _> = texts.iter().map(|text| Tape::parse(text, limits.max_depth)).collect();
     let tapes = tapes.map_err(|error| error.to_string())?;
-    let events: Vec<ChangeEvent<'_>> = (0..).zip(&tapes).map(|(offset, tape)| event(tape, offset)).collect();
+    let events: Vec<ChangeEvent<'_>> = tapes.iter().map(event).collect();
     let settings = TableSettings { mode: WriteMode::Append, ..TableSettings::default() };
     let context = TableContext { schema: Some(schema), settings: &settings, case: NameCase::Preserve, ddl_columns: &[], refused: &[] };
     let events: Vec<&ChangeEvent<'_>> = events.iter().collect();
@@ -127,11 +127,8 @@ fn batch(rows: &[Map<String, Value>], schema: &TableSchema) -> Result<RecordBatc
     }
 }
 
-fn event<'t>(tape: &'t Tape<'_>, offset: i64) -> ChangeEvent<'t> {
+fn event<'t>(tape: &'t Tape<'_>) -> ChangeEvent<'t> {
     ChangeEvent {
-        topic_partition: TopicPartition { topic: "setup".into(), partition: 0 },
-        coordinate: Coordinate::record(offset),
-        record_timestamp_ms: None,
         operation: Operation::Insert,
         route: RouteFields::default(),
         before: None,
