@@ -2,6 +2,7 @@
 
 mod apply;
 mod missing;
+mod shape;
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -183,6 +184,7 @@ impl<'r, 'd> Resolver<'r, 'd> {
         let properties: BTreeMap<String, String> =
             metadata.properties().iter().map(|(name, value)| (name.clone(), value.clone())).collect();
         let settings = ingest.settings.table(table, &properties).map_err(|problems| Refusal::All(unavailable(&problems)))?;
+        let settings = shape::settings_for(metadata.properties(), settings);
         let uuid = metadata.uuid().to_string();
         if let Some(expected) = settings.uuid.as_ref().filter(|expected| !expected.eq_ignore_ascii_case(&uuid)) {
             let detail = format!("`{table}` has the uuid {uuid}, the settings expect {expected}: another table stands under its name");
@@ -215,9 +217,12 @@ impl<'r, 'd> Resolver<'r, 'd> {
             (SchemaReport::Unchanged | SchemaReport::Evolved, Some(_)) => SchemaReport::Evolved,
             (SchemaReport::Unchanged | SchemaReport::Evolved, None) => SchemaReport::Unchanged,
         };
+        let rows = Some(applied.folded.rows).filter(|rows| rows.num_rows() > 0);
+        let shaped = rows.is_some() && shape::is_open(self.version.metadata.properties());
         let delta = RowDelta {
             base_use: applied.base_use,
-            rows: Some(applied.folded.rows).filter(|rows| rows.num_rows() > 0),
+            properties: shaped.then(shape::closed).into_iter().collect(),
+            rows,
             delete_keys: applied.folded.delete_keys,
             truncate: match applied.folded.truncate {
                 FoldTruncate::No => Truncate::Keep,

@@ -9,7 +9,7 @@ use sluice_pipeline::settings::{OnMissingTable, TableSettings};
 use sluice_table::{TableCreation, TableError};
 
 use super::apply::{Applied, Target};
-use super::{Resolved, changes, is_dead_letter, note_outcomes, refuse_all, replayed_dead_letters, unavailable};
+use super::{Resolved, changes, is_dead_letter, note_outcomes, refuse_all, replayed_dead_letters, shape, unavailable};
 use crate::Ingest;
 use crate::batch::Batch;
 
@@ -46,7 +46,11 @@ pub(super) async fn missing(
     let Applied { converted, folded, .. } = target.apply(&open).await?;
     // A truncate alone names no column to make a table of, and there is nothing to truncate.
     if !converted.schema.columns.is_empty() && folded.outcomes.iter().any(|(_, outcome)| needs_table(outcome)) {
-        ingest.catalog.create(table, &creation(converted.schema, &settings)).await?;
+        let mut creation = creation(converted.schema, &settings);
+        if !folded.outcomes.iter().any(|(_, outcome)| *outcome == Outcome::Row) {
+            creation.properties.extend([shape::open()]);
+        }
+        ingest.catalog.create(table, &creation).await?;
         return Ok(Missing::Created);
     }
     let outcomes = note_outcomes((&converted, folded.outcomes), &open, &mut resolved);
