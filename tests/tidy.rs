@@ -167,3 +167,58 @@ fn our_enums_are_matched_without_a_wildcard() {
     }
     assert!(found.is_empty(), "{}", found.join("\n"));
 }
+
+/// `DeadLetter` → `dead-letter`, as serde's kebab-case.
+fn kebab(variant: &str) -> String {
+    let mut text = String::new();
+    for character in variant.chars() {
+        if character.is_uppercase() && !text.is_empty() {
+            text.push('-');
+        }
+        text.extend(character.to_lowercase());
+    }
+    text
+}
+
+/// The arms of the enums whose first line is `opening`, a name and a brace.
+fn arms(source: &str, opening: &str) -> BTreeMap<String, Vec<String>> {
+    let mut enums: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    let mut current = None;
+    for line in source.lines().map(str::trim) {
+        match (&current, line.strip_suffix(" {").and_then(|line| line.strip_prefix(opening))) {
+            (_, Some(name)) if !name.is_empty() && name.chars().all(char::is_alphanumeric) => current = Some(name.to_owned()),
+            (Some(_), _) if line == "}" => current = None,
+            (Some(name), _) if line.starts_with(char::is_uppercase) => {
+                let arm: String = line.chars().take_while(|c| c.is_alphanumeric()).collect();
+                enums.entry(name.clone()).or_default().push(kebab(&arm));
+            }
+            (Some(_) | None, _) => {}
+        }
+    }
+    enums
+}
+
+/// A setting without a golden file for each of its arms is one that nobody has looked at.
+#[test]
+fn every_arm_of_the_configuration_has_a_golden_folder() {
+    let read = |path: &str| std::fs::read_to_string(root().join(path)).unwrap();
+    let choices = arms(&read("shared/pipeline/src/settings/choices.rs"), "");
+    let settings = read("shared/pipeline/src/settings/mod.rs");
+    let mut expected: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for line in settings.lines().filter_map(|line| line.trim().strip_prefix("pub ")) {
+        let Some((key, kind)) = line.trim_end_matches(',').split_once(": Option<") else { continue };
+        if let Some(arms) = choices.get(kind.trim_end_matches('>')) {
+            expected.insert(key.to_owned(), arms.clone());
+        }
+    }
+    assert!(expected.len() >= 20, "{expected:?}");
+    expected.insert("formats".to_owned(), arms(&read("shared/codec/src/format.rs"), "pub enum ")["Dialect"].clone());
+    let names = |folder: &Path| -> Vec<String> {
+        let paths = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.is_dir());
+        paths.map(|path| path.file_name().unwrap().to_str().unwrap().to_owned()).collect()
+    };
+    let golden = root().join("tests/golden");
+    let mut found: BTreeMap<String, Vec<String>> = names(&golden).into_iter().map(|key| (key.clone(), names(&golden.join(key)))).collect();
+    found.values_mut().chain(expected.values_mut()).for_each(|arms| arms.sort());
+    assert_eq!(found, expected);
+}

@@ -25,6 +25,7 @@ pub struct Lake {
 pub struct Sent {
     pub partition: i32,
     pub offset: i64,
+    /// Sent as JSON text; a string as it is.
     pub value: Value,
 }
 
@@ -37,7 +38,11 @@ pub fn sent(offset: i64, table: &str, op: &str, data: Value) -> Sent {
 pub fn event(records: &[Sent]) -> Vec<u8> {
     let mut groups: BTreeMap<String, Vec<Value>> = BTreeMap::new();
     for record in records {
-        let value = base64::engine::general_purpose::STANDARD.encode(record.value.to_string());
+        let text = match &record.value {
+            Value::String(raw) => raw.clone(),
+            other => other.to_string(),
+        };
+        let value = base64::engine::general_purpose::STANDARD.encode(text);
         let fields = json!({"topic": "t", "partition": record.partition, "offset": record.offset, "timestamp": 1_772_360_130_000_i64, "value": value});
         groups.entry(format!("t-{}", record.partition)).or_default().push(fields);
     }
@@ -122,16 +127,21 @@ pub async fn content(catalog: &dyn Catalog) -> BTreeMap<String, Vec<String>> {
     found
 }
 
-/// A table's rows as text, sorted.
+/// A table's rows as text, sorted, without what changes from run to run.
 pub async fn rows(catalog: &dyn Catalog, name: &TableName) -> Vec<String> {
     const CHANGING: [&str; 2] = ["arrived_at", "detail"];
+    rows_of(catalog, name, |column| !CHANGING.contains(&column)).await
+}
+
+/// Some columns of a table's rows as text, sorted.
+pub async fn rows_of(catalog: &dyn Catalog, name: &TableName, shown: impl Fn(&str) -> bool) -> Vec<String> {
     let version = catalog.load(name).await.unwrap().unwrap().refresh().await.unwrap();
     let target = sluice_pipeline::arrow_schema(&schema::to_model(&version.metadata).unwrap());
     let options = FormatOptions::default().with_null("null");
     let mut rows = Vec::new();
     for batch in scan(&version, None, &target).await.unwrap() {
         let schema = batch.schema();
-        let columns = schema.fields().iter().zip(batch.columns()).filter(|(field, _)| !CHANGING.contains(&field.name().as_str()));
+        let columns = schema.fields().iter().zip(batch.columns()).filter(|(field, _)| shown(field.name()));
         let columns: Vec<_> =
             columns.map(|(field, column)| (field.name().clone(), ArrayFormatter::try_new(column, &options).unwrap())).collect();
         for row in 0..batch.num_rows() {

@@ -8,6 +8,7 @@ mod crashing;
 mod events;
 mod faults;
 mod fuzz;
+mod golden;
 mod isolation;
 mod lake;
 mod lambda;
