@@ -17,15 +17,20 @@ fn allowed() -> BTreeMap<&'static str, Vec<&'static str>> {
         ("sluice-codec", vec!["sluice-model"]),
         ("sluice-pipeline", vec!["sluice-model", "sluice-codec"]),
         ("sluice-table", vec!["sluice-model"]),
-        ("sluice-catalog", vec!["sluice-model", "sluice-table"]),
+        ("sluice-storage", vec!["sluice-model"]),
+        ("sluice-catalog", vec!["sluice-model", "sluice-storage", "sluice-table"]),
         ("sluice-deadletter", vec!["sluice-model", "sluice-table"]),
         ("sluice-runtime", vec!["sluice-model", "sluice-codec", "sluice-pipeline"]),
     ])
 }
 
 /// Foreign crates that may stand only in some of ours.
-const CONFINED: [(&str, &[&str]); 5] = [
-    ("iceberg", &["sluice-table", "sluice-catalog", "sluice-testkit", "sluice-local"]),
+const CONFINED: [(&str, &[&str]); 9] = [
+    ("iceberg", &["sluice-table", "sluice-storage", "sluice-catalog", "sluice-testkit", "sluice-local"]),
+    ("aws-sdk-s3", &["sluice-storage"]),
+    ("aws-sdk-glue", &["sluice-catalog"]),
+    ("aws-sdk-s3tables", &["sluice-catalog"]),
+    ("reqwest", &["sluice-catalog"]),
     ("sqlx", &["sluice-catalog"]),
     ("lambda_runtime", &["sluice-ingest"]),
     ("tokio", &["sluice-ingest", "sluice-local", "sluice-tests", "sluice-table", "sluice-catalog"]),

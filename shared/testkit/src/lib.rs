@@ -5,9 +5,11 @@
 pub mod contract;
 pub mod faults;
 pub mod foreign;
+pub mod objects;
 pub mod services;
 pub mod tables;
 
 pub use contract::catalog_contract;
 pub use faults::{CommitFault, FaultPlan, FaultyCatalog};
+pub use objects::{file_io_contract, object_store_contract};
 pub use services::{ManualClock, SeededIds, TestServices};
