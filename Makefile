@@ -1,14 +1,14 @@
-# make demo | test | check | bench | corpus | foreign
+# make demo | test | check | bench | corpus | contract | foreign
 CARGO ?= cargo
 
-.PHONY: demo test check fmt bench corpus postgres foreign
+.PHONY: demo test check fmt bench corpus contract foreign
 
 ## The sample events of several systems become Iceberg tables in .demo/
 demo:
 	$(CARGO) run --quiet --package sluice-local -- demo
 
 ## All tests: Rust, the conformance corpus, and a foreign reader of what was written
-test: tests-rust postgres foreign
+test: tests-rust contract foreign
 
 .PHONY: tests-rust
 tests-rust:
@@ -17,9 +17,9 @@ tests-rust:
 corpus:
 	$(CARGO) run --quiet --package sluice-local -- corpus tests/corpus
 
-## The catalog's contract on a real PostgreSQL
-postgres:
-	tests/services/postgres-contract.sh
+## The contract of catalogs on every implementation; starts the services that this takes
+contract:
+	tests/contract/run.sh
 
 ## DuckDB reads the demo's tables and compares them row by row with what Sluice says they hold
 foreign:
@@ -28,6 +28,7 @@ foreign:
 ## Formatting, lints, dependencies
 check: fmt
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
+	$(CARGO) clippy --package sluice-contract --all-targets --all-features -- -D warnings
 	tests/deny.sh
 
 fmt:

@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
 # with-postgres.sh COMMAND…: runs COMMAND with DATABASE_URI set to an empty PostgreSQL of its own on a free loopback port, and stops it afterwards.
-# Exits 77 when there is no PostgreSQL server on this machine.
 set -euo pipefail
 bin=$(ls -d /usr/lib/postgresql/*/bin 2>/dev/null | sort -V | tail -n 1 || true)
 [ -x "${bin:-}/initdb" ] || bin=$(dirname "$(command -v initdb 2>/dev/null || echo /nonexistent/initdb)")
-[ -x "$bin/initdb" ] || exit 77
+if [ ! -x "$bin/initdb" ]; then
+  echo "PostgreSQL is needed and there is no server on this machine (Debian: apt-get install postgresql)" >&2
+  exit 1
+fi
 data=$(mktemp -d /tmp/sluice-postgres.XXXXXX)
 run=()
 if [ "$(id -u)" = 0 ]; then # the server refuses to run as root

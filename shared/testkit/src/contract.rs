@@ -11,14 +11,24 @@ use sluice_table::{
 use crate::tables::{apply, create, creation, delta, name, read, rows};
 use crate::{CommitFault, FaultPlan, FaultyCatalog, TestServices};
 
+/// Whether a namespace may lie in another one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Namespaces {
+    /// It may, to any depth.
+    Nested,
+    /// It may not: creating a table in a nested one is refused.
+    Flat,
+}
+
 /// Runs the suite; `make` gives an empty catalog each time.
-pub async fn catalog_contract<F, Made>(make: F)
+pub async fn catalog_contract<F, Made>(namespaces: Namespaces, make: F)
 where
     F: Fn() -> Made,
     Made: Future<Output = Arc<dyn Catalog>>,
 {
     let services = TestServices::seeded(1);
     tables_come_and_go(&*make().await).await;
+    namespaces_are_as_deep_as_they_may_be(&*make().await, namespaces).await;
     a_committed_change_is_what_the_next_reader_sees(&*make().await, &services).await;
     a_stale_base_is_a_conflict(&*make().await, &services).await;
     a_lost_reply_is_found_by_reading_again(make().await, &services).await;
@@ -35,9 +45,7 @@ async fn tables_come_and_go(catalog: &dyn Catalog) {
     assert_eq!(catalog.create(&name("a"), &creation(&[])).await.unwrap(), CreateOutcome::Created);
     assert_eq!(catalog.create(&name("a"), &creation(&["id"])).await.unwrap(), CreateOutcome::AlreadyExists);
     assert_eq!(catalog.create(&name("b"), &creation(&["region"])).await.unwrap(), CreateOutcome::Created);
-    let deep = sluice_model::TableName::parse("x.y.c").unwrap();
-    assert_eq!(catalog.create(&deep, &creation(&[])).await.unwrap(), CreateOutcome::Created);
-    assert_eq!(catalog.tables().await.unwrap(), [name("a"), name("b"), deep]);
+    assert_eq!(catalog.tables().await.unwrap(), [name("a"), name("b")]);
     let first = catalog.load(&name("a")).await.unwrap().unwrap().refresh().await.unwrap();
     assert!(first.metadata.default_partition_spec().is_unpartitioned());
     assert!(catalog.drop_table(&name("a")).await.unwrap());
@@ -48,6 +56,21 @@ async fn tables_come_and_go(catalog: &dyn Catalog) {
     assert_ne!(first.metadata.uuid(), again.metadata.uuid());
     let unfit = creation(&["day(id)"]);
     assert_eq!(catalog.create(&name("d"), &unfit).await.unwrap_err().class(), Class::Fatal);
+}
+
+async fn namespaces_are_as_deep_as_they_may_be(catalog: &dyn Catalog, namespaces: Namespaces) {
+    let deep = sluice_model::TableName::parse("x.y.c").unwrap();
+    let created = catalog.create(&deep, &creation(&[])).await;
+    match namespaces {
+        Namespaces::Nested => {
+            assert_eq!(created.unwrap(), CreateOutcome::Created);
+            assert_eq!(catalog.tables().await.unwrap(), [deep]);
+        }
+        Namespaces::Flat => {
+            assert_eq!(created.unwrap_err().class(), Class::Fatal);
+            assert!(catalog.tables().await.unwrap().is_empty());
+        }
+    }
 }
 
 async fn a_committed_change_is_what_the_next_reader_sees(catalog: &dyn Catalog, services: &TestServices) {

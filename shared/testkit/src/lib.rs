@@ -9,7 +9,7 @@ pub mod objects;
 pub mod services;
 pub mod tables;
 
-pub use contract::catalog_contract;
+pub use contract::{Namespaces, catalog_contract};
 pub use faults::{CommitFault, FaultPlan, FaultyCatalog};
 pub use objects::{file_io_contract, object_store_contract};
 pub use services::{ManualClock, SeededIds, TestServices};

@@ -1,0 +1,8 @@
+#!/usr/bin/env bash
+# The contract suite on every catalog, each on the real service. A service that cannot be had fails the run and is named.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+services=tests/services
+test=(cargo test --package sluice-contract --features postgres)
+"${test[@]}" --no-run # so that no service waits for a compiler
+"$services/with-postgres.sh" "${test[@]}"

@@ -1,0 +1,49 @@
+//! The contract suite on every catalog. Those of a real service are behind a feature, so that a plain `cargo test` needs none and builds no heavy
+//! client: `make contract` turns them all on and starts the services.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+mod memory;
+#[cfg(feature = "postgres")]
+mod postgres;
+mod sqlite;
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use sluice_catalog::Services;
+use sluice_testkit::TestServices;
+
+/// Time and ids of a test's catalog.
+fn services() -> Services {
+    let TestServices { clock, ids } = TestServices::seeded(7);
+    Services { clock, ids }
+}
+
+/// The address of a service that this test needs. A test that is run without it fails: it was asked for by its feature.
+#[cfg(feature = "services")]
+fn address(variable: &str) -> String {
+    match std::env::var(variable) {
+        Ok(address) if !address.is_empty() => address,
+        Ok(_) | Err(_) => panic!("{variable} is not set: run this test by `make contract`, which starts the service"),
+    }
+}
+
+/// Warehouses, one for each catalog of a test, gone with it.
+struct Warehouses {
+    folder: tempfile::TempDir,
+    number: AtomicU32,
+}
+
+impl Default for Warehouses {
+    fn default() -> Self {
+        Self { folder: tempfile::tempdir().unwrap(), number: AtomicU32::new(0) }
+    }
+}
+
+impl Warehouses {
+    /// An empty folder.
+    fn next(&self) -> String {
+        let path = self.folder.path().join(self.number.fetch_add(1, Ordering::SeqCst).to_string());
+        std::fs::create_dir(&path).unwrap();
+        path.display().to_string()
+    }
+}
