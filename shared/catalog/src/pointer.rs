@@ -191,6 +191,7 @@ impl<S: PointerStore> TableOperations for PointerTable<S> {
     }
 
     async fn refresh(&self) -> Result<TableVersion, TableError> {
+        self.forget_entry();
         let Pointer { location, entry } = self.pointer().await?;
         let known = self.newest().clone().filter(|known| known.version.token == location);
         let version = match known {
@@ -208,6 +209,7 @@ impl<S: PointerStore> TableOperations for PointerTable<S> {
         match self.store.swap(&old, new).await {
             Ok(()) => {}
             Err(error) => {
+                self.forget_entry();
                 self.tidy(&error, new.location).await;
                 return Err(error);
             }
@@ -223,6 +225,13 @@ impl<S: PointerStore> PointerTable<S> {
     /// Nothing panics while it is held, so a poisoned lock guards a sound value.
     fn newest(&self) -> MutexGuard<'_, Option<Known<S::Entry>>> {
         self.newest.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What the store gave is not to be given back twice: a table that was made anew under the name may count its versions from the start.
+    fn forget_entry(&self) {
+        if let Some(known) = self.newest().as_mut() {
+            known.entry = None;
+        }
     }
 
     async fn pointer(&self) -> Result<Pointer<S::Entry>, TableError> {

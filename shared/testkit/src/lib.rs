@@ -9,7 +9,7 @@ pub mod objects;
 pub mod services;
 pub mod tables;
 
-pub use contract::{Namespaces, catalog_contract};
+pub use contract::{Namespaces, OldMetadata, catalog_contract, catalog_contract_with};
 pub use faults::{CommitFault, FaultPlan, FaultyCatalog};
 pub use objects::{file_io_contract, object_store_contract};
 pub use services::{ManualClock, SeededIds, TestServices};

@@ -1,7 +1,7 @@
 //! What an answer of AWS means: by its kind and status, never by its text.
 
 use aws_sdk_s3::config::http::HttpResponse;
-use aws_sdk_s3::error::{DisplayErrorContext, ProvideErrorMetadata, SdkError};
+use aws_sdk_s3::error::{ProvideErrorMetadata, SdkError};
 use sluice_model::Class;
 
 use crate::StorageError;
@@ -37,10 +37,13 @@ fn class_of_answer(code: Option<&str>, status: u16) -> Class {
     match (code, status) {
         (Some(code), _) if TURNED_AWAY.contains(&code) => Class::Transient,
         (_, 429 | 503) => Class::Transient,
+        // In S3 Tables a table that is dropped takes its bucket along: another look at the catalog tells.
+        (Some("NoSuchBucket"), _) => Class::Transient,
         (_, 409 | 412) => Class::Conflict,
         // S3 cuts off a body that came too slowly.
         (Some("RequestTimeout"), 400) | (_, 408) => Class::Transient,
-        (_, 500..) => Class::Unknown,
+        // Trouble of the server, or a success whose body cannot be read: it may have been done.
+        (_, 500.. | ..300) => Class::Unknown,
         (_, _) => Class::Fatal,
     }
 }
@@ -53,12 +56,16 @@ pub fn class_of_read<E: ProvideErrorMetadata>(error: &SdkError<E, HttpResponse>)
     }
 }
 
+/// Causes of causes that are told.
+const DEEPEST: usize = 6;
+
 /// What happened, with all causes and, where it helps, what to do.
 pub fn told<E>(what: &str, error: &SdkError<E, HttpResponse>) -> String
 where
     E: ProvideErrorMetadata + std::error::Error + 'static,
 {
     let help = match error {
+        SdkError::ServiceError(answer) if answer.err().code() == Some("NoSuchBucket") => "; is the bucket's name right?",
         SdkError::ServiceError(answer) => match answer.raw().status().as_u16() {
             401 | 403 => "; the role or user of these credentials lacks a permission, or the credentials are wrong",
             301 | 307 | 308 => "; the bucket is in another region: set catalog.storage.region",
@@ -67,7 +74,14 @@ where
         SdkError::DispatchFailure(_) => "; are there credentials (environment, profile, role), and can the endpoint be reached?",
         _ => "",
     };
-    format!("{what}: {}{help}", DisplayErrorContext(error))
+    let mut why = error.to_string();
+    let mut source = std::error::Error::source(error);
+    for _ in 0..DEEPEST {
+        let Some(deeper) = source else { break };
+        why = format!("{why}: {deeper}");
+        source = deeper.source();
+    }
+    format!("{what}: {why}{help}")
 }
 
 /// An error of a request of S3 that may have changed something.
@@ -105,6 +119,7 @@ mod tests {
         assert_eq!(class_of_answer(Some("ThrottlingException"), 400), Class::Transient);
         assert_eq!(class_of_answer(Some("InternalError"), 500), Class::Unknown);
         assert_eq!(class_of_answer(None, 504), Class::Unknown);
+        assert_eq!(class_of_answer(None, 200), Class::Unknown);
         assert_eq!(class_of_answer(Some("PreconditionFailed"), 412), Class::Conflict);
         assert_eq!(class_of_answer(Some("ConditionalRequestConflict"), 409), Class::Conflict);
     }

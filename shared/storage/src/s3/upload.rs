@@ -27,7 +27,7 @@ pub(crate) fn encryption(config: &S3Config) -> (Option<ServerSideEncryption>, Op
 }
 
 /// Where to write.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(crate) struct Target {
     pub(crate) client: Client,
     pub(crate) config: Arc<S3Config>,
