@@ -28,7 +28,7 @@ fn allowed() -> BTreeMap<&'static str, Vec<&'static str>> {
 const CONFINED: [(&str, &[&str]); 9] = [
     ("iceberg", &["sluice-table", "sluice-storage", "sluice-catalog", "sluice-testkit", "sluice-local"]),
     ("aws-sdk-s3", &["sluice-storage"]),
-    ("aws-sdk-glue", &["sluice-catalog"]),
+    ("aws-sdk-glue", &["sluice-catalog", "sluice-contract"]),
     ("aws-sdk-s3tables", &["sluice-catalog"]),
     ("reqwest", &["sluice-catalog"]),
     ("sqlx", &["sluice-catalog"]),

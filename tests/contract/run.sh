@@ -3,6 +3,6 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 services=tests/services
-test=(cargo test --package sluice-contract --features postgres)
+test=(cargo test --package sluice-contract --features postgres,aws,rest)
 "${test[@]}" --no-run # so that no service waits for a compiler
-"$services/with-postgres.sh" "${test[@]}"
+"$services/with-postgres.sh" "$services/with-moto.sh" "$services/with-rest.sh" "${test[@]}"

@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use serde_json::Value;
-use sluice_catalog::{CatalogConfig, Services};
+use sluice_catalog::{CatalogConfig, RestSecrets, Services};
 use sluice_deadletter::NoTopic;
+use sluice_runtime::environment::secret;
 use sluice_runtime::settings::parse_toml;
 use sluice_runtime::{ConfigError, RandomIds, Settings, SystemClock};
 use sluice_table::{Sleep, TableError};
@@ -83,7 +84,8 @@ impl Configuration {
 /// [`StartError`] when the catalog cannot be opened.
 pub async fn start(configuration: Configuration) -> Result<Ingest, StartError> {
     let services = Services { clock: Arc::new(SystemClock), ids: Arc::new(RandomIds) };
-    let catalog = configuration.catalog.open(services).await?;
+    let secrets = RestSecrets { token: secret("SLUICE_CATALOG_TOKEN"), credential: secret("SLUICE_CATALOG_CREDENTIAL") };
+    let catalog = configuration.catalog.open(services, secrets).await?;
     Ok(Ingest {
         settings: configuration.settings,
         catalog,

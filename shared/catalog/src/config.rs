@@ -1,13 +1,17 @@
 //! `[catalog]`: which catalog, and where.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use iceberg::io::FileIO;
 use serde::Deserialize;
 use serde_json::Value;
 use sluice_model::config::{ConfigCode, ConfigProblem, Problems, Section};
 use sluice_table::{Catalog, TableError};
 
+use sluice_storage::StorageConfig;
+
+use crate::configs::{AwsConfig, GlueConfig, RestConfig, RestSecrets, S3TablesConfig};
 use crate::{MemoryCatalog, Services, SqlCatalog, SqlOptions};
 
 /// `[catalog]` is wrong.
@@ -29,12 +33,20 @@ pub enum CatalogConfig {
         warehouse: String,
         /// `sqlite://…` or `postgres://…`
         uri: String,
+        /// How the tables' files are reached.
+        storage: StorageConfig,
     },
     /// Tables that live as long as the process: for tests.
     Memory {
         /// Where new tables go.
         warehouse: String,
     },
+    /// The AWS Glue Data Catalog.
+    Glue(GlueConfig),
+    /// A catalog that speaks Iceberg's REST protocol.
+    Rest(RestConfig),
+    /// A table bucket of S3.
+    S3Tables(S3TablesConfig),
 }
 
 #[derive(Debug, Clone, Copy, Deserialize)]
@@ -48,6 +60,21 @@ enum CatalogType {
     S3tables,
 }
 
+/// Whether this program was built with a catalog.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Built {
+    In,
+    Without,
+}
+
+const GLUE: Built = if cfg!(feature = "glue") { Built::In } else { Built::Without };
+const REST: Built = if cfg!(feature = "rest") { Built::In } else { Built::Without };
+const S3TABLES: Built = if cfg!(feature = "s3tables") { Built::In } else { Built::Without };
+
+fn without(feature: &str) -> String {
+    format!("this program was built without this catalog: build it with --features {feature}")
+}
+
 impl CatalogConfig {
     /// Reads `[catalog]`. Relative paths start at `base`, the folder of the configuration file.
     ///
@@ -57,58 +84,147 @@ impl CatalogConfig {
         let mut problems = Problems::default();
         let mut section = Section::new("catalog", value, &mut problems);
         let kind: Option<CatalogType> = section.read("type", &mut problems);
-        let name: Option<String> = section.read("name", &mut problems);
-        let warehouse: Option<String> = section.read("warehouse", &mut problems);
-        let uri: Option<String> = section.read("uri", &mut problems);
-        section.section("storage", &mut problems).finish(&mut problems);
-        section.finish(&mut problems);
-        let warehouse = warehouse.map(|warehouse| absolute_location(&warehouse, base));
-        let required = |value: Option<String>, key: &str, example: &str, problems: &mut Problems| {
-            value.filter(|text| !text.is_empty()).unwrap_or_else(|| {
-                problems.add(ConfigCode::ConfigInvalid, &format!("catalog.{key}"), format!("needed, for example {example}"));
-                String::new()
-            })
-        };
+        let common = Common::read(&mut section, base, &mut problems);
         let config = match kind {
             None => {
-                problems.add(ConfigCode::ConfigInvalid, "catalog.type", "a catalog needs a type: sql");
+                problems.add(ConfigCode::ConfigInvalid, "catalog.type", "a catalog needs a type: sql, glue, hive, rest or s3tables");
                 None
             }
-            Some(CatalogType::Sql) => Some(Self::Sql {
-                name: name.unwrap_or_else(|| "lake".to_owned()),
-                warehouse: required(warehouse, "warehouse", "file:///data/warehouse", &mut problems),
-                uri: absolute_uri(&required(uri, "uri", "sqlite:///data/catalog.db", &mut problems), base),
-            }),
-            Some(CatalogType::Memory) => Some(Self::Memory { warehouse: warehouse.unwrap_or_else(|| "memory://warehouse".to_owned()) }),
-            Some(CatalogType::Glue | CatalogType::Hive | CatalogType::Rest | CatalogType::S3tables) => {
-                problems.add(ConfigCode::ConfigUnsupported, "catalog.type", "this version has the sql catalog");
-                None
-            }
+            Some(kind) => Self::of(kind, common, (&mut section, &mut problems)),
         };
+        section.finish(&mut problems);
         match config {
             Some(config) if problems.is_empty() => Ok(config),
             Some(_) | None => Err(CatalogConfigError { problems: problems.into_vec() }),
         }
     }
 
-    /// Opens the catalog.
+    fn of(kind: CatalogType, common: Common, (section, problems): (&mut Section, &mut Problems)) -> Option<Self> {
+        let Common { name, warehouse, uri, base, storage } = common;
+        match kind {
+            CatalogType::Sql => Some(Self::Sql {
+                name: name.unwrap_or_else(|| "lake".to_owned()),
+                warehouse: required(warehouse, "warehouse", "file:///data/warehouse", problems),
+                uri: absolute_uri(&required(uri, "uri", "sqlite:///data/catalog.db", problems), &base),
+                storage,
+            }),
+            CatalogType::Memory => Some(Self::Memory { warehouse: warehouse.unwrap_or_else(|| "memory://warehouse".to_owned()) }),
+            CatalogType::Glue => {
+                built(GLUE, "glue", problems);
+                Some(Self::Glue(GlueConfig::read(section.section("glue", problems), (warehouse, storage), problems)))
+            }
+            CatalogType::Rest => {
+                built(REST, "rest", problems);
+                let uri = required(uri, "uri", "https://catalog.example.com/iceberg", problems);
+                Some(Self::Rest(RestConfig::read(section.section("rest", problems), (uri, warehouse, storage), problems)))
+            }
+            CatalogType::S3tables => {
+                built(S3TABLES, "s3tables", problems);
+                let bucket = required(warehouse, "warehouse", "arn:aws:s3tables:eu-central-1:111122223333:bucket/lake", problems);
+                Some(Self::S3Tables(S3TablesConfig {
+                    bucket,
+                    aws: AwsConfig::read(section.section("s3tables", problems), problems),
+                    storage,
+                }))
+            }
+            CatalogType::Hive => {
+                problems.add(ConfigCode::ConfigUnsupported, "catalog.type", "this version has no hive catalog");
+                None
+            }
+        }
+    }
+
+    /// Opens the catalog; a REST catalog may need one of the secrets.
     ///
     /// # Errors
     /// What the database or the storage said.
-    pub async fn open(self, services: Services) -> Result<Arc<dyn Catalog>, TableError> {
+    pub async fn open(self, services: Services, secrets: RestSecrets) -> Result<Arc<dyn Catalog>, TableError> {
+        #[cfg(not(feature = "rest"))]
+        let _ = secrets;
         match self {
-            Self::Sql { name, warehouse, uri } => {
-                let options = SqlOptions { uri, catalog_name: name, warehouse, file_io: None };
+            Self::Sql { name, warehouse, uri, storage } => {
+                let file_io = open_storage(&storage, &warehouse, &services).await?;
+                let options = SqlOptions { uri, catalog_name: name, warehouse, file_io: Some(file_io) };
                 Ok(Arc::new(SqlCatalog::open(options, services).await?))
             }
             Self::Memory { warehouse } => Ok(Arc::new(MemoryCatalog::new(&warehouse, services))),
+            #[cfg(feature = "glue")]
+            Self::Glue(config) => Ok(Arc::new(crate::GlueCatalog::open(config, services).await?)),
+            #[cfg(feature = "rest")]
+            Self::Rest(config) => Ok(Arc::new(crate::RestCatalog::open(config, secrets, services).await?)),
+            #[cfg(feature = "s3tables")]
+            Self::S3Tables(config) => Ok(Arc::new(crate::S3TablesCatalog::open(config, services).await?)),
+            #[cfg(not(feature = "glue"))]
+            Self::Glue(_) => Err(not_built("glue")),
+            #[cfg(not(feature = "rest"))]
+            Self::Rest(_) => Err(not_built("rest")),
+            #[cfg(not(feature = "s3tables"))]
+            Self::S3Tables(_) => Err(not_built("s3tables")),
         }
+    }
+}
+
+/// What is common to all catalogs.
+struct Common {
+    name: Option<String>,
+    warehouse: Option<String>,
+    uri: Option<String>,
+    base: PathBuf,
+    storage: StorageConfig,
+}
+
+impl Common {
+    fn read(section: &mut Section, base: &Path, problems: &mut Problems) -> Self {
+        let warehouse: Option<String> = section.read("warehouse", problems);
+        Self {
+            name: section.read("name", problems),
+            warehouse: warehouse.map(|warehouse| absolute_location(&warehouse, base)),
+            uri: section.read("uri", problems),
+            base: base.to_owned(),
+            storage: StorageConfig::read(section.section("storage", problems), problems),
+        }
+    }
+}
+
+fn required(value: Option<String>, key: &str, example: &str, problems: &mut Problems) -> String {
+    value.filter(|text| !text.is_empty()).unwrap_or_else(|| {
+        problems.add(ConfigCode::ConfigInvalid, &format!("catalog.{key}"), format!("needed, for example {example}"));
+        String::new()
+    })
+}
+
+/// The storage of a warehouse.
+async fn open_storage(config: &StorageConfig, warehouse: &str, services: &Services) -> Result<FileIO, TableError> {
+    let storage = sluice_storage::open(config, Arc::clone(&services.clock)).await.map_err(storage_error)?;
+    storage.check(warehouse).map_err(storage_error)?;
+    Ok(storage.file_io)
+}
+
+/// Reading the configuration says so before: this is for one that was made otherwise.
+#[cfg(not(all(feature = "glue", feature = "rest", feature = "s3tables")))]
+fn not_built(feature: &str) -> TableError {
+    TableError::Unsupported(without(feature))
+}
+
+pub(crate) fn storage_error(error: sluice_storage::StorageError) -> TableError {
+    TableError::Catalog { class: error.class, what: error.to_string(), source: Some(Box::new(error)) }
+}
+
+/// Adds the problem of a catalog that this program was built without.
+fn built(here: Built, feature: &str, problems: &mut Problems) {
+    match here {
+        Built::In => {}
+        Built::Without => problems.add(ConfigCode::ConfigUnsupported, "catalog.type", without(feature)),
     }
 }
 
 /// A location without a scheme is a folder, relative to the configuration file.
 fn absolute_location(location: &str, base: &Path) -> String {
-    if location.contains("://") { location.to_owned() } else { format!("file://{}", absolute(location, base)) }
+    if location.contains("://") || location.starts_with("arn:") {
+        location.to_owned()
+    } else {
+        format!("file://{}", absolute(location, base))
+    }
 }
 
 fn absolute_uri(uri: &str, base: &Path) -> String {
@@ -136,6 +252,7 @@ mod tests {
             name: "lake".to_owned(),
             warehouse: "file:///etc/sluice/lake/warehouse".to_owned(),
             uri: "sqlite:///etc/sluice/lake/catalog.db".to_owned(),
+            storage: StorageConfig::default(),
         };
         assert_eq!(CatalogConfig::read(value, Path::new("/etc/sluice")), Ok(expected));
     }
@@ -144,8 +261,21 @@ mod tests {
     fn all_problems_are_told_together() {
         let error = CatalogConfig::read(json!({"type": "sql", "typo": 1}), Path::new("/")).unwrap_err();
         let paths: Vec<&str> = error.problems.iter().map(|problem| problem.path.as_str()).collect();
-        assert_eq!(paths, ["catalog.typo", "catalog.warehouse", "catalog.uri"]);
-        let error = CatalogConfig::read(json!({"type": "glue"}), Path::new("/")).unwrap_err();
-        assert_eq!(error.problems[0].code, ConfigCode::ConfigUnsupported);
+        assert_eq!(paths, ["catalog.warehouse", "catalog.uri", "catalog.typo"]);
+    }
+
+    #[test]
+    fn a_catalog_that_is_not_built_in_names_its_feature() {
+        for feature in ["glue", "rest", "s3tables"] {
+            let value = json!({"type": feature, "uri": "http://localhost", "warehouse": "arn:aws:s3tables:eu-central-1:1:bucket/b"});
+            let value = if feature == "rest" { value } else { json!({"type": feature, "warehouse": value["warehouse"]}) };
+            match CatalogConfig::read(value, Path::new("/")) {
+                Ok(_) => assert!([GLUE, REST, S3TABLES].contains(&Built::In)),
+                Err(error) => {
+                    assert_eq!(error.problems[0].code, ConfigCode::ConfigUnsupported);
+                    assert!(error.problems[0].message.ends_with(&format!("build it with --features {feature}")));
+                }
+            }
+        }
     }
 }

@@ -1,17 +1,30 @@
 //! Where tables are registered: adapters of [`sluice_table::Catalog`].
 //!
-//! [`MemoryCatalog`] is for tests and dry runs, [`SqlCatalog`] for SQLite and PostgreSQL. Both keep a pointer to a table's current metadata file and swap
-//! it in one step; what they share is in [`PointerCatalog`](pointer::PointerCatalog).
+//! [`MemoryCatalog`] is for tests and dry runs, [`SqlCatalog`] for SQLite and PostgreSQL, and behind features of the same names `GlueCatalog`,
+//! `S3TablesCatalog` and `RestCatalog`. All but the last keep a pointer to a table's current metadata file and swap it in one step; what they share is in
+//! [`PointerCatalog`](pointer::PointerCatalog).
 
 pub mod config;
+mod configs;
+#[cfg(feature = "glue")]
+pub mod glue;
 pub mod memory;
 pub mod pointer;
+#[cfg(feature = "rest")]
+pub mod rest;
+#[cfg(feature = "s3tables")]
+pub mod s3tables;
 pub mod sql;
 mod sql_errors;
-pub mod storage;
 
 pub use config::{CatalogConfig, CatalogConfigError};
+pub use configs::{AwsConfig, GlueConfig, RestAuth, RestConfig, RestSecrets, S3TablesConfig};
+#[cfg(feature = "glue")]
+pub use glue::GlueCatalog;
 pub use memory::MemoryCatalog;
 pub use pointer::Services;
+#[cfg(feature = "rest")]
+pub use rest::RestCatalog;
+#[cfg(feature = "s3tables")]
+pub use s3tables::S3TablesCatalog;
 pub use sql::{SqlCatalog, SqlOptions};
-pub use storage::file_io_for;

@@ -13,7 +13,6 @@ use sqlx::{AnyPool, Executor as _, Row as _};
 
 use crate::pointer::{NewPointer, Pointer, PointerCatalog, PointerStore, Services};
 use crate::sql_errors::{reading, swapping, writing};
-use crate::storage::file_io_for;
 
 const MAX_CONNECTIONS: u32 = 4;
 const BUSY_TIMEOUT_MS: u32 = 5_000;
@@ -39,7 +38,7 @@ pub struct SqlOptions {
     pub catalog_name: String,
     /// Where new tables are put: `file:///folder`.
     pub warehouse: String,
-    /// The storage of the tables; `None` chooses by the warehouse's scheme.
+    /// The storage of the tables; `None` is the local disk.
     pub file_io: Option<FileIO>,
 }
 
@@ -50,12 +49,9 @@ impl PointerCatalog<SqlPointers> {
     /// Connects, and creates the catalog's tables when they are missing.
     ///
     /// # Errors
-    /// [`TableError`] when the database cannot be reached or the warehouse's storage is not known.
+    /// [`TableError`] when the database cannot be reached.
     pub async fn open(options: SqlOptions, services: Services) -> Result<Self, TableError> {
-        let file_io = match options.file_io {
-            Some(file_io) => file_io,
-            None => file_io_for(&options.warehouse)?,
-        };
+        let file_io = options.file_io.unwrap_or_else(FileIO::new_with_fs);
         let pool = connect(&options.uri).await?;
         for statement in [CREATE_TABLES, CREATE_NAMESPACES] {
             match pool.execute(statement).await {

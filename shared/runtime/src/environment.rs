@@ -32,6 +32,12 @@ pub fn config_path() -> String {
     std::env::var("SLUICE_CONFIG").unwrap_or_else(|_| "sluice.toml".to_owned())
 }
 
+/// A secret that an adapter may be given: only from the environment, and never empty.
+#[must_use]
+pub fn secret(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|value| !value.is_empty())
+}
+
 /// Structured logs on the standard error stream, one JSON object a line; `SLUICE_LOG` filters them (default: `info`).
 pub fn init_logs() {
     let filter = tracing_subscriber::EnvFilter::try_from_env("SLUICE_LOG").unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info"));

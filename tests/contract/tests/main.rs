@@ -2,9 +2,19 @@
 //! client: `make contract` turns them all on and starts the services.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
+#[cfg(feature = "aws")]
+mod aws;
+#[cfg(feature = "aws")]
+mod glue;
 mod memory;
 #[cfg(feature = "postgres")]
 mod postgres;
+#[cfg(feature = "rest")]
+mod rest;
+#[cfg(feature = "aws")]
+mod s3;
+#[cfg(feature = "aws")]
+mod s3tables;
 mod sqlite;
 
 use std::sync::atomic::{AtomicU32, Ordering};
