@@ -131,9 +131,14 @@ impl<S: PointerStore + 'static> PointerCatalog<S> {
         }
     }
 
-    fn table(&self, name: &TableName) -> PointerTable<S> {
-        let newest = Mutex::new(None);
-        PointerTable { name: name.clone(), store: Arc::clone(&self.store), file_io: self.file_io.clone(), newest }
+    fn table(&self, name: &TableName, first: Pointer<S::Entry>) -> PointerTable<S> {
+        PointerTable {
+            name: name.clone(),
+            store: Arc::clone(&self.store),
+            file_io: self.file_io.clone(),
+            first: Mutex::new(Some(first)),
+            newest: Mutex::new(None),
+        }
     }
 }
 
@@ -141,7 +146,7 @@ impl<S: PointerStore + 'static> PointerCatalog<S> {
 impl<S: PointerStore + 'static> Catalog for PointerCatalog<S> {
     async fn load(&self, name: &TableName) -> Result<Option<Arc<dyn TableOperations>>, TableError> {
         let found = self.store.get(name).await?;
-        Ok(found.map(|_| Arc::new(self.table(name)) as Arc<dyn TableOperations>))
+        Ok(found.map(|first| Arc::new(self.table(name, first)) as Arc<dyn TableOperations>))
     }
 
     async fn create(&self, name: &TableName, creation: &TableCreation) -> Result<CreateOutcome, TableError> {
@@ -173,6 +178,8 @@ struct PointerTable<S: PointerStore> {
     name: TableName,
     store: Arc<S>,
     file_io: FileIO,
+    /// The pointer that loading found, for the first look at the table: the store need not be asked twice.
+    first: Mutex<Option<Pointer<S::Entry>>>,
     /// What was read or written last: a location always means the same metadata, so an unchanged one saves reading it.
     newest: Mutex<Option<Known<S::Entry>>>,
 }
@@ -192,7 +199,11 @@ impl<S: PointerStore> TableOperations for PointerTable<S> {
 
     async fn refresh(&self) -> Result<TableVersion, TableError> {
         self.forget_entry();
-        let Pointer { location, entry } = self.pointer().await?;
+        let first = lock(&self.first).take();
+        let Pointer { location, entry } = match first {
+            Some(first) => first,
+            None => self.pointer().await?,
+        };
         let known = self.newest().clone().filter(|known| known.version.token == location);
         let version = match known {
             Some(known) => known.version,
@@ -221,10 +232,14 @@ impl<S: PointerStore> TableOperations for PointerTable<S> {
     }
 }
 
+/// Nothing panics while one of these is held, so a poisoned lock guards a sound value.
+fn lock<T>(value: &Mutex<T>) -> MutexGuard<'_, T> {
+    value.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 impl<S: PointerStore> PointerTable<S> {
-    /// Nothing panics while it is held, so a poisoned lock guards a sound value.
     fn newest(&self) -> MutexGuard<'_, Option<Known<S::Entry>>> {
-        self.newest.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.newest)
     }
 
     /// What the store gave is not to be given back twice: a table that was made anew under the name may count its versions from the start.

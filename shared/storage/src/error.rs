@@ -29,7 +29,7 @@ impl StorageError {
             Class::Conflict | Class::Transient | Class::Unknown => iceberg::ErrorKind::Unexpected,
             Class::Fatal => iceberg::ErrorKind::PreconditionFailed,
         };
-        let passes = self.class.may_pass_later();
-        iceberg::Error::new(kind, self.what.clone()).with_retryable(passes).with_source(self)
+        // The causes are told in it already.
+        iceberg::Error::new(kind, self.what).with_retryable(self.class.may_pass_later())
     }
 }

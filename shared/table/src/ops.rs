@@ -70,7 +70,7 @@ pub enum CreateOutcome {
 /// Where tables are registered.
 #[async_trait]
 pub trait Catalog: Send + Sync {
-    /// The table, or `None` when there is none of that name.
+    /// The table, or `None` when there is none of that name. Its first [`refresh`](TableOperations::refresh) may answer with what this saw.
     ///
     /// # Errors
     /// What the catalog or the storage said.

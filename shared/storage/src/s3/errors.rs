@@ -56,6 +56,22 @@ pub fn class_of_read<E: ProvideErrorMetadata>(error: &SdkError<E, HttpResponse>)
     }
 }
 
+/// What to do about it.
+fn help<E: ProvideErrorMetadata>(error: &SdkError<E, HttpResponse>) -> &'static str {
+    match error {
+        SdkError::ServiceError(answer) => match (answer.err().code(), answer.raw().status().as_u16()) {
+            (Some("NoSuchBucket"), _) => "; is the bucket's name right?",
+            (Some("AccessDeniedException"), _) | (_, 401 | 403) => {
+                "; allow this action to the role or user of these credentials, if they are the right ones"
+            }
+            (_, 301 | 307 | 308) => "; the bucket is in another region: set catalog.storage.region",
+            (_, _) => "",
+        },
+        SdkError::DispatchFailure(_) => "; are there credentials (environment, profile, role), and can the endpoint be reached?",
+        _ => "",
+    }
+}
+
 /// Causes of causes that are told.
 const DEEPEST: usize = 6;
 
@@ -64,16 +80,7 @@ pub fn told<E>(what: &str, error: &SdkError<E, HttpResponse>) -> String
 where
     E: ProvideErrorMetadata + std::error::Error + 'static,
 {
-    let help = match error {
-        SdkError::ServiceError(answer) if answer.err().code() == Some("NoSuchBucket") => "; is the bucket's name right?",
-        SdkError::ServiceError(answer) => match answer.raw().status().as_u16() {
-            401 | 403 => "; the role or user of these credentials lacks a permission, or the credentials are wrong",
-            301 | 307 | 308 => "; the bucket is in another region: set catalog.storage.region",
-            _ => "",
-        },
-        SdkError::DispatchFailure(_) => "; are there credentials (environment, profile, role), and can the endpoint be reached?",
-        _ => "",
-    };
+    let help = help(error);
     let mut why = error.to_string();
     let mut source = std::error::Error::source(error);
     for _ in 0..DEEPEST {

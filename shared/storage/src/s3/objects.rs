@@ -65,7 +65,7 @@ impl ObjectStore for S3Objects {
         let at = S3Location::parse(prefix)?;
         let request = self.client.list_objects_v2().bucket(at.bucket).prefix(at.key);
         let request = request.set_continuation_token(from.map(|token| token.0.clone()));
-        let page = request.send().await.map_err(reading(format!("listing {prefix}")))?;
+        let page = request.send().await.map_err(reading(format!("ListObjectsV2 {prefix}")))?;
         let next = page.next_continuation_token.map(Token);
         let objects = page.contents.unwrap_or_default().into_iter().filter_map(|object| {
             let last_modified_ms = object.last_modified.and_then(|time| time.to_millis().ok());
@@ -109,7 +109,7 @@ impl ObjectStore for S3Objects {
             Err(error) if class_of_write(&error) == Class::Conflict => Ok(PutOutcome::Refused),
             // `If-Match` on an object that is gone.
             Err(error) if condition != Condition::Always && is_absent(&error) => Ok(PutOutcome::Refused),
-            Err(error) => Err(writing(format!("writing {location}"))(error)),
+            Err(error) => Err(writing(format!("PutObject {location}"))(error)),
         }
     }
 
