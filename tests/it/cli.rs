@@ -67,6 +67,23 @@ fn exit_codes_are_those_of_the_readme() {
 }
 
 #[test]
+fn validate_tries_the_warehouse_and_leaves_nothing_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = |warehouse: &str| {
+        let text = format!("[catalog]\ntype = \"sql\"\nwarehouse = \"{warehouse}\"\nuri = \"sqlite://catalog.db\"\n[source]\nid = \"x\"\n");
+        std::fs::write(folder.path().join("sluice.toml"), text).unwrap();
+        sluice(folder.path(), &["validate"])
+    };
+    let good = config("lake");
+    assert!(good.status.success(), "{}", String::from_utf8_lossy(&good.stderr));
+    assert!(String::from_utf8_lossy(&good.stdout).contains("new tables can be written, read and deleted below file://"));
+    assert_eq!(std::fs::read_dir(folder.path().join("lake")).unwrap().count(), 0);
+    let bad = config("sluice.toml/lake");
+    assert_eq!(bad.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&bad.stderr).contains("permission to read, write and delete there is needed"));
+}
+
+#[test]
 fn the_demo_runs_and_its_lake_can_be_looked_at() {
     let folder = tempfile::tempdir().unwrap();
     let demo = sluice(folder.path(), &["--json", "demo", "--dir", "lake"]);

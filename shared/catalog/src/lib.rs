@@ -16,6 +16,7 @@ pub mod rest;
 pub mod s3tables;
 pub mod sql;
 mod sql_errors;
+mod warehouse;
 
 pub use config::{CatalogConfig, CatalogConfigError};
 pub use configs::{AwsConfig, GlueConfig, RestAuth, RestConfig, RestSecrets, S3TablesConfig};

@@ -10,6 +10,8 @@ use sluice_table::{
     Catalog, CommitError, CreateOutcome, StagedChange, TableCreation, TableError, TableOperations, TableVersion, metadata_file,
 };
 
+use crate::warehouse;
+
 /// Time and randomness for new tables.
 #[derive(Clone)]
 pub struct Services {
@@ -171,6 +173,11 @@ impl<S: PointerStore + 'static> Catalog for PointerCatalog<S> {
 
     async fn drop_table(&self, name: &TableName) -> Result<bool, TableError> {
         self.store.remove(name).await
+    }
+
+    async fn check_warehouse(&self) -> Result<String, TableError> {
+        let place = Some(self.warehouse.as_str()).filter(|warehouse| warehouse.contains("://") || warehouse.starts_with('/'));
+        warehouse::check(&self.file_io, place, self.services.ids.next_u128()).await
     }
 }
 

@@ -93,4 +93,12 @@ pub trait Catalog: Send + Sync {
     /// # Errors
     /// What the catalog said.
     async fn drop_table(&self, name: &TableName) -> Result<bool, TableError>;
+
+    /// Tries what creating and writing tables takes of the place for new tables: to write there, read and delete. What was tried, for people.
+    ///
+    /// # Errors
+    /// What the storage said.
+    async fn check_warehouse(&self) -> Result<String, TableError> {
+        Ok("this catalog does not say where new tables go: nothing was tried".to_owned())
+    }
 }

@@ -76,6 +76,10 @@ impl Catalog for FaultyCatalog {
     async fn drop_table(&self, name: &TableName) -> Result<bool, TableError> {
         self.inner.drop_table(name).await
     }
+
+    async fn check_warehouse(&self) -> Result<String, TableError> {
+        self.inner.check_warehouse().await
+    }
 }
 
 struct FaultyTable {

@@ -7,6 +7,8 @@ mod aws;
 #[cfg(feature = "aws")]
 mod glue;
 mod memory;
+#[cfg(feature = "aws")]
+mod requests;
 #[cfg(feature = "postgres")]
 mod postgres;
 #[cfg(feature = "rest")]

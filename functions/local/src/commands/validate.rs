@@ -18,7 +18,7 @@ struct Finding {
     note: String,
 }
 
-/// Checks everything that can be checked without a record.
+/// Checks everything that can be checked without a record. A small file is written into the warehouse and deleted again.
 ///
 /// # Errors
 /// Exit code 2 when the configuration is wrong, 4 when a table is.
@@ -28,11 +28,12 @@ pub(crate) async fn run(config: &Path, output: &Output) -> Result<(), Failure> {
     names.extend(ingest.catalog.tables().await?);
     names.sort_unstable();
     names.dedup();
+    let warehouse = ingest.catalog.check_warehouse().await?;
     let mut findings = Vec::new();
     for name in names {
         findings.push(check(&ingest, name).await);
     }
-    print(&findings, output);
+    print(&findings, &warehouse, output);
     let wrong = findings.iter().filter(|finding| finding.problem.is_some()).count();
     if wrong == 0 { Ok(()) } else { Err(Failure::check(format!("{wrong} table(s) have problems"))) }
 }
@@ -70,11 +71,12 @@ fn listed(problems: &[sluice_model::config::ConfigProblem]) -> String {
     problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 
-fn print(findings: &[Finding], output: &Output) {
+fn print(findings: &[Finding], warehouse: &str, output: &Output) {
     let tables: Vec<Value> =
         findings.iter().map(|finding| json!({"table": finding.table, "problem": finding.problem, "note": finding.note})).collect();
-    output.result(&json!({"configuration": "valid", "tables": tables}), |output| {
+    output.result(&json!({"configuration": "valid", "warehouse": warehouse, "tables": tables}), |output| {
         output.good("the configuration is valid, the catalog answers");
+        output.good(warehouse);
         for finding in findings {
             match &finding.problem {
                 Some(problem) => output.bad(&format!("  {}: {problem}", finding.table)),

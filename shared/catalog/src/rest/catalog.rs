@@ -17,6 +17,7 @@ use super::storage::Storages;
 use super::table::{Connection, RestTable};
 use crate::configs::{RestConfig, RestSecrets};
 use crate::pointer::Services;
+use crate::warehouse;
 
 /// The most namespaces that are listed, and the most pages of tables in one.
 const MOST: usize = 10_000;
@@ -217,5 +218,11 @@ impl Catalog for RestCatalog {
             404 => Ok(false),
             _ => Err(of_write(&format!("dropping {name}"), &answer)),
         }
+    }
+
+    async fn check_warehouse(&self) -> Result<String, TableError> {
+        let place = self.location.as_deref();
+        let file_io = self.connection.storages.of(place.unwrap_or_default(), &HashMap::new(), None).await?;
+        warehouse::check(&file_io, place, self.services.ids.next_u128()).await
     }
 }
