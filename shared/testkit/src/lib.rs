@@ -2,14 +2,18 @@
 //! trait must pass.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::missing_panics_doc)]
 
+pub mod chaos;
 pub mod contract;
 pub mod faults;
 pub mod foreign;
 pub mod objects;
+pub mod proxy;
 pub mod services;
 pub mod tables;
 
+pub use chaos::exactly_once;
 pub use contract::{Namespaces, OldMetadata, catalog_contract, catalog_contract_with};
 pub use faults::{CommitFault, FaultPlan, FaultyCatalog};
 pub use objects::{file_io_contract, object_store_contract};
+pub use proxy::{Fault, Proxy, ProxyPlan};
 pub use services::{ManualClock, SeededIds, TestServices};

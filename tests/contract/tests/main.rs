@@ -4,13 +4,15 @@
 
 #[cfg(feature = "aws")]
 mod aws;
+#[cfg(any(feature = "aws", feature = "rest"))]
+mod faults_http;
 #[cfg(feature = "aws")]
 mod glue;
 mod memory;
-#[cfg(feature = "aws")]
-mod requests;
 #[cfg(feature = "postgres")]
 mod postgres;
+#[cfg(feature = "aws")]
+mod requests;
 #[cfg(feature = "rest")]
 mod rest;
 #[cfg(feature = "aws")]

@@ -11,7 +11,7 @@ use sluice_testkit::{Namespaces, catalog_contract};
 
 use crate::{address, services};
 
-fn config(context: &str, auth: RestAuth) -> RestConfig {
+pub(crate) fn config(context: &str, auth: RestAuth) -> RestConfig {
     let mut problems = Problems::default();
     let section = Section::new("catalog.rest", serde_json::Value::Null, &mut problems);
     let uri = format!("{}/{context}", address("SLUICE_TEST_REST_URI"));

@@ -63,12 +63,12 @@ impl Target {
         let found = match request.send().await {
             Ok(found) => found,
             // Not for ever: a reader that is behind may ask for what was just replaced.
-            Err(error) if is_absent(&error) => return Err(self.broken("there is no such object".to_owned())),
+            Err(error) if is_absent(&error) => return Err(self.broken("there is no such object")),
             Err(error) => return Err(reading(self.named("reading"))(error)),
         };
-        let bytes = found.body.collect().await.map_err(|error| self.broken(error.to_string()))?.into_bytes();
+        let bytes = found.body.collect().await.map_err(|error| self.broken(&error.to_string()))?.into_bytes();
         match range.map(|range| range.end - range.start).filter(|wanted| *wanted != bytes.len() as u64) {
-            Some(wanted) => Err(self.broken(format!("{} bytes came of {wanted}", bytes.len()))),
+            Some(wanted) => Err(self.broken(&format!("{} bytes came of {wanted}", bytes.len()))),
             None => Ok(bytes),
         }
     }
@@ -77,7 +77,7 @@ impl Target {
         format!("{what} s3://{}/{}", self.bucket, self.key)
     }
 
-    fn broken(&self, why: String) -> StorageError {
+    fn broken(&self, why: &str) -> StorageError {
         StorageError { class: Class::Transient, what: format!("{}: {why}", self.named("reading")), source: None }
     }
 }
@@ -103,7 +103,7 @@ impl Storage for S3Files {
     async fn metadata(&self, path: &str) -> iceberg::Result<FileMetadata> {
         let target = self.at(path).map_err(StorageError::into_iceberg)?;
         let size = target.size().await.map_err(StorageError::into_iceberg)?;
-        let size = size.ok_or_else(|| target.broken("there is no such object".to_owned()).into_iceberg())?;
+        let size = size.ok_or_else(|| target.broken("there is no such object").into_iceberg())?;
         Ok(FileMetadata { size })
     }
 
