@@ -43,16 +43,6 @@ enum Stop {
     Misfit,
 }
 
-/// What the grammar allows next.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Expect {
-    Value,
-    ValueOrEnd,
-    Key,
-    KeyOrEnd,
-    CommaOrEnd,
-}
-
 struct Parser<'a, 'b> {
     text: &'a str,
     bytes: &'a [u8],
@@ -76,36 +66,60 @@ impl<'a, 'b> Parser<'a, 'b> {
     }
 
     fn document(&mut self) -> Result<(), Stop> {
-        let mut expect = Expect::Value;
         loop {
-            self.skip_blanks();
-            let Some(byte) = self.bytes.get(self.at).copied() else { return Err(self.malformed("the text ends in the middle of a value")) };
-            expect = match (expect, byte) {
-                (Expect::CommaOrEnd, b',') => {
-                    self.at += 1;
-                    if self.inside == NodeKind::Object { Expect::Key } else { Expect::Value }
-                }
-                (Expect::CommaOrEnd | Expect::KeyOrEnd, b'}') if self.inside == NodeKind::Object => self.close(),
-                (Expect::CommaOrEnd | Expect::ValueOrEnd, b']') if self.inside == NodeKind::Array => self.close(),
-                (Expect::CommaOrEnd, _) => return Err(self.malformed("expected a comma or the end of the object or array")),
-                (Expect::Key | Expect::KeyOrEnd, b'"') => {
-                    self.name()?;
-                    self.colon()?;
-                    Expect::Value
-                }
-                (Expect::Key | Expect::KeyOrEnd, _) => return Err(self.malformed("expected a field name")),
-                (Expect::Value | Expect::ValueOrEnd, b'{' | b'[') => self.open(byte)?,
-                (Expect::Value | Expect::ValueOrEnd, _) => {
-                    self.scalar(byte)?;
-                    Expect::CommaOrEnd
-                }
-            };
-            if self.depth == 0 {
+            self.value()?;
+            if !self.next_value()? {
                 break;
             }
         }
         self.skip_blanks();
         if self.at == self.bytes.len() { Ok(()) } else { Err(self.malformed("something follows the value")) }
+    }
+
+    /// Reads a scalar, or moves to the first value in an object or array, or behind an empty one.
+    #[inline]
+    fn value(&mut self) -> Result<(), Stop> {
+        loop {
+            match self.peek()? {
+                byte @ (b'{' | b'[') => {
+                    self.open(byte)?;
+                    match (byte, self.peek()?) {
+                        (b'{', b'}') | (b'[', b']') => return Ok(self.close()),
+                        (b'{', _) => self.name()?,
+                        (_, _) => {}
+                    }
+                }
+                byte => return self.scalar(byte),
+            }
+        }
+    }
+
+    /// Moves from behind a value to the next one, past the ends of objects and arrays. Whether there is one.
+    #[inline]
+    fn next_value(&mut self) -> Result<bool, Stop> {
+        while self.depth > 0 {
+            match (self.peek()?, self.inside) {
+                (b',', NodeKind::Object) => {
+                    self.at += 1;
+                    self.peek()?;
+                    return self.name().map(|()| true);
+                }
+                (b',', _) => {
+                    self.at += 1;
+                    return Ok(true);
+                }
+                (b'}', NodeKind::Object) | (b']', NodeKind::Array) => self.close(),
+                _ => return Err(self.malformed("expected a comma or the end of the object or array")),
+            }
+        }
+        Ok(false)
+    }
+
+    /// The next byte that is no blank.
+    #[inline]
+    fn peek(&mut self) -> Result<u8, Stop> {
+        self.skip_blanks();
+        self.bytes.get(self.at).copied().ok_or_else(|| self.malformed("the text ends in the middle of a value"))
     }
 
     /// The index of the next token. [`TapeBuffer::parse`] has seen to it that it fits.
@@ -115,14 +129,14 @@ impl<'a, 'b> Parser<'a, 'b> {
     }
 
     #[inline]
-    fn open(&mut self, byte: u8) -> Result<Expect, Stop> {
+    fn open(&mut self, byte: u8) -> Result<(), Stop> {
         if self.depth >= self.max_depth {
             return Err(Stop::Refused(ParseError::TooDeep { at: self.at, max_depth: self.max_depth }));
         }
-        let (kind, shape, expect) = match (byte, self.names) {
-            (b'{', NamePlace::Shape) => (NodeKind::Object, ShapeId::EMPTY, Expect::KeyOrEnd),
-            (b'{', NamePlace::Tape) => (NodeKind::Object, ShapeId::NONE, Expect::KeyOrEnd),
-            (_, NamePlace::Shape | NamePlace::Tape) => (NodeKind::Array, ShapeId::NONE, Expect::ValueOrEnd),
+        let (kind, shape) = match (byte, self.names) {
+            (b'{', NamePlace::Shape) => (NodeKind::Object, ShapeId::EMPTY),
+            (b'{', NamePlace::Tape) => (NodeKind::Object, ShapeId::NONE),
+            (_, NamePlace::Shape | NamePlace::Tape) => (NodeKind::Array, ShapeId::NONE),
         };
         let (start, outer) = (self.at as u32, self.parent);
         self.parent = self.count();
@@ -130,11 +144,11 @@ impl<'a, 'b> Parser<'a, 'b> {
         self.depth += 1;
         self.inside = kind;
         self.at += 1;
-        Ok(expect)
+        Ok(())
     }
 
     #[inline]
-    fn close(&mut self) -> Expect {
+    fn close(&mut self) {
         self.at += 1;
         self.depth -= 1;
         let next = self.count();
@@ -152,23 +166,25 @@ impl<'a, 'b> Parser<'a, 'b> {
             token.flags |= flags;
             token.kind
         });
-        Expect::CommaOrEnd
     }
 
-    /// The name of a field: mostly the one that followed the same fields before.
+    /// The name of a field and the colon behind it: mostly the name that followed the same fields before.
     #[inline]
     fn name(&mut self) -> Result<(), Stop> {
+        if self.bytes.get(self.at) != Some(&b'"') {
+            return Err(self.malformed("expected a field name"));
+        }
         match (self.names, self.tokens.get_mut(self.parent as usize)) {
             (NamePlace::Shape, Some(object)) => match self.shapes.predicted(object.shape, &self.bytes[self.at..]) {
                 Some((shape, length)) => {
                     object.shape = shape;
                     self.at += length;
-                    Ok(())
                 }
-                None => self.new_name(),
+                None => self.new_name()?,
             },
-            (NamePlace::Tape, _) | (NamePlace::Shape, None) => self.string(),
+            (NamePlace::Tape, _) | (NamePlace::Shape, None) => self.string()?,
         }
+        self.colon()
     }
 
     #[cold]
