@@ -17,8 +17,8 @@ use sluice_runtime::{Settings, open_event};
 pub type Target = fn(&[u8]);
 
 /// All targets by name.
-pub const TARGETS: [(&str, Target); 6] =
-    [("door", door), ("tape", tape), ("codec", codec), ("rows", rows), ("config", config), ("ledger", ledger)];
+pub const TARGETS: [(&str, Target); 7] =
+    [("door", door), ("tape", tape), ("codec", codec), ("rows", rows), ("config", config), ("checks", checks), ("ledger", ledger)];
 
 /// The event door: every record of an event is either readable or kept raw.
 pub fn door(data: &[u8]) {
@@ -158,6 +158,31 @@ pub fn config(data: &[u8]) {
     let _ = sluice_pipeline::check::Check::parse(text);
     let _ = parse_column_type(text);
     let _ = sluice_model::TransformedColumn::parse(text);
+}
+
+/// An integrity rule: what can be parsed can be asked about every kind of column and about nulls.
+pub fn checks(data: &[u8]) {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    if sluice_pipeline::check::Check::parse(text).is_err() {
+        return;
+    }
+    const ROWS: [&[u8]; 2] =
+        [br#"{"id":1,"l":5,"d":"1.25","t":"2026-03-01T08:00:00Z","s":"x_y%","m":{"a":"AAE="}}"#, br#"{"id":2,"l":null,"s":""}"#];
+    let properties = BTreeMap::from([("sluice.checks".to_owned(), serde_json::json!([text]).to_string())]);
+    let settings = TableSettings::resolve(&[&TableOverrides::from_properties(properties.iter(), &mut Problems::default())]);
+    assert_eq!(settings.checks.len(), 1, "{text:?} is a rule");
+    for row in ROWS {
+        let record = record(Some(row), None);
+        let mut reader = DocumentReader::new(Limits::default(), row.len());
+        let Ok(draft) = read_document(&record, &mut reader) else { return };
+        let tokens = reader.finish();
+        let document = draft.open(&tokens);
+        for unit in formats().iter().flat_map(|format| decode(&document, format)) {
+            if let Ok(DecodedEvent::Change(event)) = unit.event {
+                apply(&[&event], &schema(0b1000_1111), &settings);
+            }
+        }
+    }
 }
 
 /// A stored ledger: what is read is written back the same.

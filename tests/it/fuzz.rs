@@ -56,6 +56,15 @@ fn seeds(target: &str) -> Vec<Vec<u8>> {
                     .map(|text| text.as_bytes().to_vec()),
             );
         }
+        "checks" => seeds.extend(
+            [
+                "l >= 0 AND NOT (s IN ('a', 'b') OR s LIKE 'x%')",
+                "d BETWEEN 0.5 AND 1e3 OR m IS NULL",
+                "t > '2026-01-01' AND (l + 1) * 2 <> 7",
+                "coalesce(s, '') = upper(s)",
+            ]
+            .map(|text| text.as_bytes().to_vec()),
+        ),
         "ledger" => seeds.push(b"0 3 erp%20prod cdc.unified 5|5-9,11.2-12".to_vec()),
         other => panic!("no seeds for {other}"),
     }
