@@ -71,7 +71,7 @@ async fn deliver(
         Some(ops) => ops,
         None => {
             catalog.create(table, &creation(&[])).await?;
-            catalog.load(table).await?.ok_or_else(|| TableError::Missing(table.clone())).map_err(transient)?
+            catalog.load(table).await?.ok_or_else(|| TableError::Missing(table.clone())).map_err(|error| transient(&error))?
         }
     };
     let version = ops.refresh().await?;
@@ -84,6 +84,6 @@ async fn deliver(
 }
 
 /// Nobody drops tables here: what was just created is there, or its creation is still under way.
-fn transient(error: TableError) -> TableError {
+fn transient(error: &TableError) -> TableError {
     TableError::Catalog { class: Class::Transient, what: error.to_string(), source: None }
 }

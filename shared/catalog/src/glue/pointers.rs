@@ -37,7 +37,7 @@ pub enum HasWarehouse {
     No,
 }
 
-fn unfit(error: BuildError) -> TableError {
+fn unfit(error: &BuildError) -> TableError {
     TableError::Invalid(format!("Glue: {error}"))
 }
 
@@ -60,7 +60,7 @@ impl GluePointers {
 
     async fn create_database(&self, name: &str) -> Result<(), TableError> {
         use aws_sdk_glue::operation::create_database::CreateDatabaseError;
-        let input = DatabaseInput::builder().name(name).build().map_err(unfit)?;
+        let input = DatabaseInput::builder().name(name).build().map_err(|error| unfit(&error))?;
         match self.client.create_database().set_catalog_id(self.catalog_id.clone()).database_input(input).send().await {
             Ok(_) => Ok(()),
             Err(SdkError::ServiceError(answer)) if matches!(answer.err(), CreateDatabaseError::AlreadyExistsException(_)) => Ok(()),
@@ -166,7 +166,7 @@ impl PointerStore for GluePointers {
 
     async fn insert(&self, new: NewPointer<'_>) -> Result<CreateOutcome, TableError> {
         check(new.name)?;
-        let input = entry::created(new).map_err(unfit)?;
+        let input = entry::created(new).map_err(|error| unfit(&error))?;
         let created = match self.create_table(new.name, input.clone()).await? {
             Created::NoDatabase => {
                 self.create_database(new.name.namespace()).await?;
@@ -186,7 +186,7 @@ impl PointerStore for GluePointers {
     }
 
     async fn swap(&self, old: &Pointer<Table>, new: NewPointer<'_>) -> Result<(), CommitError> {
-        let input = entry::changed(&old.entry, new).map_err(|error| CommitError::before(unfit(error)))?;
+        let input = entry::changed(&old.entry, new).map_err(|error| CommitError::before(unfit(&error)))?;
         let Some(version) = old.entry.version_id.clone() else {
             let what = format!("Glue gave no version of {}: it could not be compared", new.name);
             return Err(CommitError::Fatal { what, source: None });
