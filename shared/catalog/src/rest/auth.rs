@@ -192,3 +192,36 @@ impl SigV4 {
         headers.collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use aws_credential_types::Credentials;
+
+    use super::*;
+
+    struct Fixed;
+
+    impl Clock for Fixed {
+        fn now_ms(&self) -> i64 {
+            1_440_938_160_000
+        }
+    }
+
+    /// The example of AWS's own documentation of signatures ("get-vanilla" of the test suite of version 4).
+    #[tokio::test]
+    async fn a_signature_is_that_of_the_test_suite() {
+        let given = Credentials::new("AKIDEXAMPLE", "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY", None, None, "test");
+        let sigv4 = SigV4 {
+            credentials: SharedCredentialsProvider::new(given),
+            region: "us-east-1".to_owned(),
+            service: "service".to_owned(),
+            clock: Arc::new(Fixed),
+        };
+        let request = Unsigned { method: "GET", url: "https://example.amazonaws.com/", body: b"" };
+        let headers = sigv4.headers(&request).await.unwrap();
+        assert_eq!(headers["x-amz-date"], "20150830T123600Z");
+        let expected = "AWS4-HMAC-SHA256 Credential=AKIDEXAMPLE/20150830/us-east-1/service/aws4_request, SignedHeaders=host;x-amz-date, \
+                        Signature=5fa00fa31553b73ebf1942676e86291e8372ff2a2260956d9b8aae1d763fbf31";
+        assert_eq!(headers["authorization"], expected);
+    }
+}
