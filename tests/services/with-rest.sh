@@ -31,7 +31,7 @@ trap stop EXIT
 mkdir "$work/warehouse"
 javac -d "$work/classes" -cp "$cache/libs/*" "$here/rest/RestMain.java" || fail "tests/services/rest/RestMain.java does not compile"
 port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
-java -Xmx384m -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -cp "$work/classes:$cache/libs/*" RestMain "$port" "$work/warehouse" >"$work/log" 2>&1 &
+java -Djava.io.tmpdir="$work" -Xmx384m -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -cp "$work/classes:$cache/libs/*" RestMain "$port" "$work/warehouse" >"$work/log" 2>&1 &
 server=$!
 for _ in $(seq 600); do
   (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null && ready=1 && break

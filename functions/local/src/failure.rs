@@ -50,7 +50,9 @@ impl From<StartError> for Failure {
         let (exit, hint) = match &error {
             StartError::Unreadable { .. } => (Exit::Config, "run `sluice init` to make one, or name it with --config"),
             StartError::Config(_) => (Exit::Config, "see docs/configuration.md for every key"),
-            StartError::Unavailable(_) => (Exit::Failed, "check catalog.uri and that the database can be reached"),
+            StartError::Unavailable(_) => {
+                (Exit::Failed, "check [catalog] in the configuration, and that the catalog can be reached from here")
+            }
         };
         Self { exit, message: error.to_string(), hint: hint.to_owned() }
     }

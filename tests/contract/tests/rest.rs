@@ -59,3 +59,26 @@ async fn credentials_that_are_wrong_or_missing_are_told() {
         assert!(refused.to_string().contains("catalog.rest.auth"), "{refused}");
     }
 }
+
+/// The server tells where a table's storage is and hands out credentials for it: ours are not needed, and without asking there is no way in.
+#[cfg(feature = "aws")]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_the_server_hands_out_opens_the_storage() {
+    use sluice_testkit::TestServices;
+    use sluice_testkit::tables::{apply, create, creation, delta, read, rows};
+
+    let config = RestConfig { location: Some(crate::aws::folder("vended")), ..config("vending", RestAuth::None) };
+    assert_eq!(config.storage.s3.endpoint, None);
+    let catalog = RestCatalog::open(config.clone(), RestSecrets::default(), services()).await.unwrap();
+    let ops = create(&catalog, "t", &creation(&[])).await;
+    let base = ops.refresh().await.unwrap();
+    assert!(base.metadata.location().starts_with("s3://lake/vended"));
+    let now = apply(&*ops, delta(&base, rows(&[(1, Some("eu"), 1)]), (0, 0..1)), &TestServices::seeded(5)).await;
+    assert_eq!(read(&now).await.len(), 1);
+    let mut alone = RestConfig { vended_credentials: false, ..config };
+    (alone.storage.s3.endpoint, alone.storage.s3.max_attempts) = (Some("http://127.0.0.1:1".to_owned()), 1);
+    let catalog = RestCatalog::open(alone, RestSecrets::default(), services()).await.unwrap();
+    let version = catalog.load(&sluice_testkit::tables::name("t")).await.unwrap().unwrap().refresh().await.unwrap();
+    let manifests = version.metadata.current_snapshot().unwrap().manifest_list().to_owned();
+    assert!(version.file_io.new_input(manifests).unwrap().read().await.is_err());
+}
