@@ -5,4 +5,4 @@ cd "$(dirname "$0")/../.."
 services=tests/services
 test=(cargo test --package sluice-contract --features postgres,aws,rest)
 "${test[@]}" --no-run # so that no service waits for a compiler
-"$services/with-postgres.sh" "$services/with-moto.sh" "$services/with-rest.sh" "${test[@]}"
+"$services/with-postgres.sh" "$services/with-moto.sh" "$services/with-rest.sh" "${test[@]}" -- --test-threads=1 # the tests share the services
