@@ -70,7 +70,9 @@ fn exit_codes_are_those_of_the_readme() {
 fn validate_tries_the_warehouse_and_leaves_nothing_there() {
     let folder = tempfile::tempdir().unwrap();
     let config = |warehouse: &str| {
-        let text = format!("[catalog]\ntype = \"sql\"\nwarehouse = \"{warehouse}\"\nuri = \"sqlite://catalog.db\"\n[source]\nid = \"x\"\n");
+        let text = format!(
+            "[catalog]\ntype = \"sql\"\nwarehouse = \"{warehouse}\"\nuri = \"sqlite://catalog.db\"\n[source]\nid = \"x\"\n[[source.formats]]\ntype = \"row\"\n"
+        );
         std::fs::write(folder.path().join("sluice.toml"), text).unwrap();
         sluice(folder.path(), &["validate"])
     };
