@@ -84,7 +84,10 @@ impl<'a, 'b> Parser<'a, 'b> {
                 byte @ (b'{' | b'[') => {
                     self.open(byte)?;
                     match (byte, self.peek()?) {
-                        (b'{', b'}') | (b'[', b']') => return Ok(self.close()),
+                        (b'{', b'}') | (b'[', b']') => {
+                            self.close();
+                            return Ok(());
+                        }
                         (b'{', _) => self.name()?,
                         (_, _) => {}
                     }
