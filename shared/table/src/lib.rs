@@ -17,6 +17,7 @@ pub mod delta;
 pub mod error;
 mod file_style;
 pub mod ledger;
+mod manifest_merge;
 pub mod manifests;
 pub mod metadata_file;
 mod metrics;

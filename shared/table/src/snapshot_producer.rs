@@ -142,14 +142,14 @@ pub(crate) async fn write_manifests(
     Ok(manifests)
 }
 
-struct ManifestPlace<'a> {
-    path: &'a str,
-    spec_id: i32,
-    content: ManifestContentType,
-    snapshot_id: i64,
+pub(crate) struct ManifestPlace<'a> {
+    pub(crate) path: &'a str,
+    pub(crate) spec_id: i32,
+    pub(crate) content: ManifestContentType,
+    pub(crate) snapshot_id: i64,
 }
 
-fn manifest_writer(
+pub(crate) fn manifest_writer(
     (file_io, metadata): (&FileIO, &TableMetadata),
     schema: SchemaRef,
     place: &ManifestPlace<'_>,
@@ -183,7 +183,7 @@ pub(crate) async fn produce(version: &TableVersion, content: SnapshotContent<'_>
 }
 
 /// Manifests whose files are all deleted have told so in the last snapshot, and are not carried further.
-fn carried(manifests: &[ManifestFile]) -> impl Iterator<Item = ManifestFile> {
+pub(crate) fn carried(manifests: &[ManifestFile]) -> impl Iterator<Item = ManifestFile> {
     manifests.iter().filter(|manifest| manifest.has_added_files() || manifest.has_existing_files()).cloned()
 }
 

@@ -9,10 +9,11 @@ use sluice_model::OffsetLedger;
 use sluice_model::mutants::{self, Mutant};
 
 use crate::ledger::{PropertyChange, property_change};
+use crate::manifest_merge::Merger;
 use crate::manifests::Base;
 use crate::scope::DeleteScope;
 use crate::snapshot_producer::{SnapshotContent, SnapshotIdentity, next_timestamp, produce, write_manifests};
-use crate::{PreparedDelta, StagedChange, TableError, TableVersion, metadata_file};
+use crate::{PreparedDelta, StagedChange, TableError, TableVersion, Truncate, metadata_file};
 
 /// A delta on its way into the table: what stays the same over all attempts.
 pub(crate) struct Staging {
@@ -20,6 +21,7 @@ pub(crate) struct Staging {
     pub(crate) identity: SnapshotIdentity,
     /// Written in the first attempt that gets so far.
     manifests: Option<Vec<ManifestFile>>,
+    merger: Merger,
     gaps_closed: usize,
 }
 
@@ -32,8 +34,8 @@ pub(crate) struct Attempt {
 }
 
 impl Staging {
-    pub(crate) const fn new(prepared: PreparedDelta, identity: SnapshotIdentity) -> Self {
-        Self { prepared, identity, manifests: None, gaps_closed: 0 }
+    pub(crate) fn new(prepared: PreparedDelta, identity: SnapshotIdentity) -> Self {
+        Self { prepared, identity, manifests: None, merger: Merger::default(), gaps_closed: 0 }
     }
 
     /// How many gaps of the ledger the last attempt closed.
@@ -101,6 +103,10 @@ impl Staging {
             Some(manifests) => manifests,
             None => write_manifests((&altered.file_io, &altered.metadata), self.identity, &self.prepared.files).await?,
         };
+        let before = match self.prepared.delta.truncate {
+            Truncate::Keep => self.merger.merge(altered, self.identity, (before, &manifests)).await?,
+            Truncate::All => before.to_vec(),
+        };
         let mut summary = HashMap::new();
         if !ledger.is_empty() {
             summary.insert(OffsetLedger::SUMMARY_KEY.to_owned(), ledger.to_text());
@@ -111,7 +117,7 @@ impl Staging {
             timestamp_ms: next_timestamp(&base.metadata, attempt.now_ms),
             files: &self.prepared.files,
             manifests: if mutants::is(Mutant::ClaimWithoutApplying) && attempt.number > 1 { &[] } else { &manifests },
-            before,
+            before: &before,
             truncate: self.prepared.delta.truncate,
             summary,
         };

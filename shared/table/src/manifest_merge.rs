@@ -1,0 +1,220 @@
+//! Merging manifests at a commit, so that their number follows the table's size and not its age: each commit adds one or two, and every commit writes
+//! the list of all. When a kind of them has become many, those that fit together are written anew as one. Property names and defaults are Iceberg's.
+
+use std::collections::{BTreeMap, HashMap};
+
+use futures::{StreamExt as _, TryStreamExt as _};
+use iceberg::spec::{DataFile, DataFileBuilder, Manifest, ManifestContentType, ManifestFile, ManifestStatus, SchemaRef, TableMetadata};
+
+use crate::snapshot_producer::{ManifestPlace, SnapshotIdentity, carried, manifest_writer};
+use crate::{TableError, TableVersion};
+
+const ENABLED: &str = "commit.manifest-merge.enabled";
+const MIN_COUNT: &str = "commit.manifest.min-count-to-merge";
+const TARGET_BYTES: &str = "commit.manifest.target-size-bytes";
+/// Manifests that are read at the same time.
+const READS_AT_ONCE: usize = 8;
+
+/// When to merge.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct MergePolicy {
+    enabled: bool,
+    min_count: usize,
+    target_bytes: i64,
+}
+
+impl MergePolicy {
+    /// A value that cannot be read is as if it were not set: it must not stop a commit.
+    fn of(metadata: &TableMetadata) -> Self {
+        let value = |key: &str| metadata.properties().get(key).map(String::as_str);
+        Self {
+            enabled: !value(ENABLED).is_some_and(|text| text.eq_ignore_ascii_case("false")),
+            min_count: value(MIN_COUNT).and_then(|text| text.parse().ok()).unwrap_or(100).max(2),
+            target_bytes: value(TARGET_BYTES).and_then(|text| text.parse().ok()).unwrap_or(8 << 20),
+        }
+    }
+}
+
+/// Merged manifests of one commit, by the paths they were made of: a later attempt uses them again.
+#[derive(Debug, Default)]
+pub(crate) struct Merger {
+    made: HashMap<Vec<String>, Vec<ManifestFile>>,
+}
+
+impl Merger {
+    /// The manifests that are carried into the next snapshot, `before` merged where they have become many. `fresh` are the commit's own.
+    pub(crate) async fn merge(
+        &mut self,
+        version: &TableVersion,
+        identity: SnapshotIdentity,
+        (before, fresh): (&[ManifestFile], &[ManifestFile]),
+    ) -> Result<Vec<ManifestFile>, TableError> {
+        let policy = MergePolicy::of(&version.metadata);
+        let mut result = Vec::with_capacity(before.len());
+        for (kind, group) in groups(before) {
+            let own = fresh.iter().filter(|manifest| kind_of(manifest) == kind).count();
+            if !policy.enabled || group.len() + own < policy.min_count {
+                result.extend(group);
+                continue;
+            }
+            for bin in bins(group, policy.target_bytes) {
+                result.extend(self.merge_bin(version, identity, bin).await?);
+            }
+        }
+        Ok(result)
+    }
+
+    async fn merge_bin(
+        &mut self,
+        version: &TableVersion,
+        identity: SnapshotIdentity,
+        bin: Vec<ManifestFile>,
+    ) -> Result<Vec<ManifestFile>, TableError> {
+        if bin.len() < 2 {
+            return Ok(bin);
+        }
+        let key: Vec<String> = bin.iter().map(|manifest| manifest.manifest_path.clone()).collect();
+        if let Some(made) = self.made.get(&key) {
+            return Ok(made.clone());
+        }
+        let path = format!("{}/metadata/{}-g{}.avro", version.metadata.location(), identity.commit_id, self.made.len());
+        let merged = write_merged(version, (&path, identity.snapshot_id), bin).await?;
+        self.made.insert(key, merged.clone());
+        Ok(merged)
+    }
+}
+
+/// Content and spec: only such manifests can be one.
+type Kind = (bool, i32);
+
+fn kind_of(manifest: &ManifestFile) -> Kind {
+    (manifest.content == ManifestContentType::Deletes, manifest.partition_spec_id)
+}
+
+fn groups(before: &[ManifestFile]) -> BTreeMap<Kind, Vec<ManifestFile>> {
+    let mut groups: BTreeMap<Kind, Vec<ManifestFile>> = BTreeMap::new();
+    for manifest in carried(before) {
+        groups.entry(kind_of(&manifest)).or_default().push(manifest);
+    }
+    groups
+}
+
+/// Neighbours that are not larger than the target together. The list begins with the newest; packing from the oldest keeps full ones as they are.
+fn bins(group: Vec<ManifestFile>, target_bytes: i64) -> Vec<Vec<ManifestFile>> {
+    let mut bins: Vec<Vec<ManifestFile>> = Vec::new();
+    let mut room = 0;
+    for manifest in group.into_iter().rev() {
+        match bins.last_mut().filter(|_| manifest.manifest_length <= room) {
+            Some(bin) => {
+                room -= manifest.manifest_length;
+                bin.push(manifest);
+            }
+            None => {
+                room = target_bytes.saturating_sub(manifest.manifest_length);
+                bins.push(vec![manifest]);
+            }
+        }
+    }
+    for bin in &mut bins {
+        bin.reverse();
+    }
+    bins.reverse();
+    bins
+}
+
+/// One manifest instead of `bin`; a manifest whose partition values have other types than the current schema gives (a promoted source column) stays as
+/// it is.
+async fn write_merged(
+    version: &TableVersion,
+    (path, snapshot_id): (&str, i64),
+    bin: Vec<ManifestFile>,
+) -> Result<Vec<ManifestFile>, TableError> {
+    let (content, spec_id) = (bin[0].content, bin[0].partition_spec_id);
+    let reads = futures::stream::iter(bin).map(async |manifest| {
+        let wrong = TableError::iceberg(format!("reading {}", manifest.manifest_path));
+        let loaded = manifest.load_manifest(&version.file_io).await.map_err(wrong)?;
+        Ok::<_, TableError>((manifest, loaded))
+    });
+    let loaded: Vec<(ManifestFile, Manifest)> = reads.buffered(READS_AT_ONCE).try_collect().await?;
+    let Some(schema) = schema_for(version, spec_id, &loaded) else { return Ok(loaded.into_iter().map(|(manifest, _)| manifest).collect()) };
+    let place = ManifestPlace { path, spec_id, content, snapshot_id };
+    let wrong = || TableError::iceberg(format!("writing {path}"));
+    let mut writer = manifest_writer((&version.file_io, &version.metadata), schema, &place)?;
+    for (manifest, loaded) in &loaded {
+        for existing in existing(manifest, loaded)? {
+            let Existing { file, snapshot_id, number, file_number } = existing;
+            writer.add_existing_file(file, snapshot_id, number, Some(file_number)).map_err(wrong())?;
+        }
+    }
+    Ok(vec![writer.write_manifest_file().await.map_err(wrong())?])
+}
+
+/// The schema of the merged manifest: the current one, if the partition values of all that are merged have the types that it gives.
+fn schema_for(version: &TableVersion, spec_id: i32, loaded: &[(ManifestFile, Manifest)]) -> Option<SchemaRef> {
+    let spec = version.metadata.partition_spec_by_id(spec_id)?;
+    let current = version.metadata.current_schema();
+    let wanted = spec.partition_type(current).ok()?;
+    let same = loaded.iter().all(|(_, manifest)| spec.partition_type(manifest.metadata().schema()).is_ok_and(|kind| kind == wanted));
+    same.then(|| current.clone())
+}
+
+/// A live file with what it was given at its commit, which it keeps (rules R5 and R6).
+struct Existing {
+    file: DataFile,
+    snapshot_id: i64,
+    number: i64,
+    file_number: i64,
+}
+
+fn existing(manifest: &ManifestFile, loaded: &Manifest) -> Result<Vec<Existing>, TableError> {
+    let path = &manifest.manifest_path;
+    let lacks = |what: &str| TableError::Invalid(format!("{path}: an entry without a {what}"));
+    // iceberg does not hand row ids down from the manifest to its entries.
+    let mut next_row = manifest.first_row_id;
+    let mut live = Vec::with_capacity(loaded.entries().len());
+    for entry in loaded.entries().iter().filter(|entry| entry.status() != ManifestStatus::Deleted) {
+        let mut file = entry.data_file().clone();
+        if let (None, Some(first), ManifestContentType::Data) = (file.first_row_id(), next_row, manifest.content) {
+            next_row = Some(first + file.record_count());
+            file = with_first_row(&file, manifest.partition_spec_id, first)?;
+        }
+        live.push(Existing {
+            file,
+            snapshot_id: entry.snapshot_id().ok_or_else(|| lacks("snapshot id"))?,
+            number: entry.sequence_number().ok_or_else(|| lacks("sequence number"))?,
+            file_number: entry.file_sequence_number.ok_or_else(|| lacks("file sequence number"))?,
+        });
+    }
+    Ok(live)
+}
+
+/// The file with its first row's id written down: there is no other way than through all getters.
+fn with_first_row(file: &DataFile, spec_id: i32, first: u64) -> Result<DataFile, TableError> {
+    let first = i64::try_from(first).map_err(|_| TableError::Invalid(format!("{}: row id {first} is too large", file.file_path())))?;
+    let mut builder = DataFileBuilder::default();
+    builder
+        .content(file.content_type())
+        .file_path(file.file_path().to_owned())
+        .file_format(file.file_format())
+        .partition(file.partition().clone())
+        .record_count(file.record_count())
+        .file_size_in_bytes(file.file_size_in_bytes())
+        .column_sizes(file.column_sizes().clone())
+        .value_counts(file.value_counts().clone())
+        .null_value_counts(file.null_value_counts().clone())
+        .nan_value_counts(file.nan_value_counts().clone())
+        .lower_bounds(file.lower_bounds().clone())
+        .upper_bounds(file.upper_bounds().clone())
+        .key_metadata(file.key_metadata().map(<[u8]>::to_vec))
+        .split_offsets(file.split_offsets().map(<[i64]>::to_vec))
+        .equality_ids(file.equality_ids())
+        .first_row_id(Some(first))
+        .partition_spec_id(spec_id)
+        .referenced_data_file(file.referenced_data_file())
+        .content_offset(file.content_offset())
+        .content_size_in_bytes(file.content_size_in_bytes());
+    if let Some(order) = file.sort_order_id() {
+        builder.sort_order_id(order);
+    }
+    builder.build().map_err(|error| TableError::Invalid(format!("{}: {error}", file.file_path())))
+}
