@@ -2,7 +2,11 @@
 # The contract suite on every catalog, each on the real service. A service that cannot be had fails the run and is named.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
-services=tests/services
-test=(cargo test --package sluice-contract --features postgres,aws,rest)
+for version in 2.3.10 3.1.3; do tests/services/hms/install.sh "$version" >/dev/null; done
+HMS_2_READER=$(tests/contract/java.sh 2.3.10)
+HMS_3_READER=$(tests/contract/java.sh 3.1.3)
+export HMS_2_READER HMS_3_READER PATH=$PWD/tests/services:$PATH
+test=(cargo test --package sluice-contract --features postgres,aws,rest,hive)
 "${test[@]}" --no-run # so that no service waits for a compiler
-"$services/with-postgres.sh" "$services/with-moto.sh" "$services/with-rest.sh" "${test[@]}" -- --test-threads=1 # the tests share the services
+# One test at a time: they share the services, and those the machine.
+with-postgres.sh with-moto.sh with-rest.sh with-hms.sh 2.3.10 with-hms.sh 3.1.3 with-hms.sh 2.3.10-framed "${test[@]}" "$@" -- --test-threads=1

@@ -12,7 +12,7 @@ use sluice_table::{Catalog, TableError};
 use sluice_storage::StorageConfig;
 
 use crate::configs::{AwsConfig, GlueConfig, RestConfig, RestSecrets, S3TablesConfig};
-use crate::{MemoryCatalog, Services, SqlCatalog, SqlOptions};
+use crate::{HiveConfig, MemoryCatalog, Services, SqlCatalog, SqlOptions};
 
 /// `[catalog]` is wrong.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -43,6 +43,8 @@ pub enum CatalogConfig {
     },
     /// The AWS Glue Data Catalog.
     Glue(GlueConfig),
+    /// A Hive Metastore.
+    Hive(HiveConfig),
     /// A catalog that speaks Iceberg's REST protocol.
     Rest(RestConfig),
     /// A table bucket of S3.
@@ -68,6 +70,7 @@ enum Built {
 }
 
 const GLUE: Built = if cfg!(feature = "glue") { Built::In } else { Built::Without };
+const HIVE: Built = if cfg!(feature = "hive") { Built::In } else { Built::Without };
 const REST: Built = if cfg!(feature = "rest") { Built::In } else { Built::Without };
 const S3TABLES: Built = if cfg!(feature = "s3tables") { Built::In } else { Built::Without };
 
@@ -128,8 +131,11 @@ impl CatalogConfig {
                 }))
             }
             CatalogType::Hive => {
-                problems.add(ConfigCode::ConfigUnsupported, "catalog.type", "this version has no hive catalog");
-                None
+                built(HIVE, "hive", problems);
+                let uri = required(uri, "uri", "thrift://metastore:9083", problems);
+                let warehouse = required(warehouse, "warehouse", "s3://bucket/warehouse", problems);
+                let begun = HiveConfig { storage, ..HiveConfig::at(uri, warehouse) };
+                Some(Self::Hive(HiveConfig::read(section.section("hive", problems), begun, problems)))
             }
         }
     }
@@ -150,12 +156,16 @@ impl CatalogConfig {
             Self::Memory { warehouse } => Ok(Arc::new(MemoryCatalog::new(&warehouse, services))),
             #[cfg(feature = "glue")]
             Self::Glue(config) => Ok(Arc::new(crate::GlueCatalog::open(config, services).await?)),
+            #[cfg(feature = "hive")]
+            Self::Hive(config) => Ok(Arc::new(crate::HiveCatalog::open(config, services).await?)),
             #[cfg(feature = "rest")]
             Self::Rest(config) => Ok(Arc::new(crate::RestCatalog::open(config, secrets, services).await?)),
             #[cfg(feature = "s3tables")]
             Self::S3Tables(config) => Ok(Arc::new(crate::S3TablesCatalog::open(config, services).await?)),
             #[cfg(not(feature = "glue"))]
             Self::Glue(_) => Err(not_built("glue")),
+            #[cfg(not(feature = "hive"))]
+            Self::Hive(_) => Err(not_built("hive")),
             #[cfg(not(feature = "rest"))]
             Self::Rest(_) => Err(not_built("rest")),
             #[cfg(not(feature = "s3tables"))]
@@ -201,7 +211,7 @@ async fn open_storage(config: &StorageConfig, warehouse: &str, services: &Servic
 }
 
 /// Reading the configuration says so before: this is for one that was made otherwise.
-#[cfg(not(all(feature = "glue", feature = "rest", feature = "s3tables")))]
+#[cfg(not(all(feature = "glue", feature = "hive", feature = "rest", feature = "s3tables")))]
 fn not_built(feature: &str) -> TableError {
     TableError::Unsupported(without(feature))
 }
@@ -262,6 +272,31 @@ mod tests {
         let error = CatalogConfig::read(json!({"type": "sql", "typo": 1}), Path::new("/")).unwrap_err();
         let paths: Vec<&str> = error.problems.iter().map(|problem| problem.path.as_str()).collect();
         assert_eq!(paths, ["catalog.warehouse", "catalog.uri", "catalog.typo"]);
+    }
+
+    #[test]
+    fn a_metastore_is_described_by_its_own_section() {
+        let wrong = json!({"type": "hive", "uri": "hms:9083", "hive": {"lock": "maybe", "auth": "kerberos", "timeout_ms": 1, "typo": 1}});
+        let error = CatalogConfig::read(wrong, Path::new("/")).unwrap_err();
+        let paths: Vec<&str> = error.problems.iter().map(|problem| problem.path.as_str()).filter(|path| *path != "catalog.type").collect();
+        let expected =
+            ["catalog.warehouse", "catalog.uri", "catalog.hive.lock", "catalog.hive.auth", "catalog.hive.timeout_ms", "catalog.hive.typo"];
+        assert_eq!(paths, expected);
+        let elsewhere = json!({"type": "sql", "uri": "sqlite:///x", "warehouse": "/w", "hive": {}});
+        assert_eq!(CatalogConfig::read(elsewhere, Path::new("/")).unwrap_err().problems[0].path, "catalog.hive");
+    }
+
+    #[cfg(feature = "hive")]
+    #[test]
+    fn what_is_not_told_of_a_metastore_is_as_usual() {
+        let value =
+            json!({"type": "hive", "uri": "thrift://hms:9083", "warehouse": "/w", "hive": {"lock": "never", "transport": "framed"}});
+        let expected = HiveConfig {
+            lock: crate::HiveLock::Never,
+            transport: crate::HiveTransport::Framed,
+            ..HiveConfig::at("thrift://hms:9083", "file:///w")
+        };
+        assert_eq!(CatalogConfig::read(value, Path::new("/")), Ok(CatalogConfig::Hive(expected)));
     }
 
     #[test]

@@ -1,13 +1,16 @@
 //! Where tables are registered: adapters of [`sluice_table::Catalog`].
 //!
 //! [`MemoryCatalog`] is for tests and dry runs, [`SqlCatalog`] for SQLite and PostgreSQL, and behind features of the same names `GlueCatalog`,
-//! `S3TablesCatalog` and `RestCatalog`. All but the last keep a pointer to a table's current metadata file and swap it in one step; what they share is in
+//! `HiveCatalog`, `S3TablesCatalog` and `RestCatalog`. All but the last keep a pointer to a table's current metadata file and swap it in one step; what they share is in
 //! [`PointerCatalog`](pointer::PointerCatalog).
 
 pub mod config;
 mod configs;
 #[cfg(feature = "glue")]
 pub mod glue;
+#[cfg(feature = "hive")]
+pub mod hive;
+mod hive_config;
 pub mod memory;
 pub mod pointer;
 #[cfg(feature = "rest")]
@@ -22,6 +25,9 @@ pub use config::{CatalogConfig, CatalogConfigError};
 pub use configs::{AwsConfig, GlueConfig, RestAuth, RestConfig, RestSecrets, S3TablesConfig};
 #[cfg(feature = "glue")]
 pub use glue::GlueCatalog;
+#[cfg(feature = "hive")]
+pub use hive::HiveCatalog;
+pub use hive_config::{HiveConfig, HiveLock, HiveTransport};
 pub use memory::MemoryCatalog;
 pub use pointer::Services;
 #[cfg(feature = "rest")]

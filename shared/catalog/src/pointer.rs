@@ -97,6 +97,14 @@ pub trait PointerStore: Send + Sync {
     /// # Errors
     /// What the store said.
     async fn remove(&self, name: &TableName) -> Result<bool, TableError>;
+
+    /// What there is to know of the store's server before it is relied on; see [`Catalog::check_server`].
+    ///
+    /// # Errors
+    /// What the server said, or that it cannot do what the settings ask of it.
+    async fn check_server(&self) -> Result<Option<String>, TableError> {
+        Ok(None)
+    }
 }
 
 /// A catalog over pointers.
@@ -178,6 +186,10 @@ impl<S: PointerStore + 'static> Catalog for PointerCatalog<S> {
     async fn check_warehouse(&self) -> Result<String, TableError> {
         let place = Some(self.warehouse.as_str()).filter(|warehouse| warehouse.contains("://") || warehouse.starts_with('/'));
         warehouse::check(&self.file_io, place, self.services.ids.next_u128()).await
+    }
+
+    async fn check_server(&self) -> Result<Option<String>, TableError> {
+        self.store.check_server().await
     }
 }
 

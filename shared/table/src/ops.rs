@@ -101,4 +101,13 @@ pub trait Catalog: Send + Sync {
     async fn check_warehouse(&self) -> Result<String, TableError> {
         Ok("this catalog does not say where new tables go: nothing was tried".to_owned())
     }
+
+    /// What there is to know of the catalog's server before it is relied on, found out by trying; nothing of that stays. `None` when there is nothing to
+    /// find out. For people.
+    ///
+    /// # Errors
+    /// What the server said, or that it cannot do what the settings ask of it.
+    async fn check_server(&self) -> Result<Option<String>, TableError> {
+        Ok(None)
+    }
 }

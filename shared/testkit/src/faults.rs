@@ -80,6 +80,10 @@ impl Catalog for FaultyCatalog {
     async fn check_warehouse(&self) -> Result<String, TableError> {
         self.inner.check_warehouse().await
     }
+
+    async fn check_server(&self) -> Result<Option<String>, TableError> {
+        self.inner.check_server().await
+    }
 }
 
 struct FaultyTable {

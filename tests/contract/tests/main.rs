@@ -4,10 +4,22 @@
 
 #[cfg(feature = "aws")]
 mod aws;
+mod counting;
+#[cfg(any(feature = "hive", feature = "postgres"))]
+mod faults;
 #[cfg(any(feature = "aws", feature = "rest"))]
 mod faults_http;
 #[cfg(feature = "aws")]
 mod glue;
+mod growth;
+#[cfg(feature = "hive")]
+mod hive;
+#[cfg(feature = "hive")]
+mod hive_rules;
+#[cfg(feature = "hive")]
+mod java;
+#[cfg(any(feature = "hive", feature = "postgres"))]
+mod latency;
 mod memory;
 #[cfg(feature = "postgres")]
 mod postgres;
@@ -26,9 +38,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use sluice_catalog::Services;
 use sluice_testkit::TestServices;
 
-/// Time and ids of a test's catalog.
+/// Time and ids of a test's catalog, other ones each time: two processes never draw the same ids.
 fn services() -> Services {
-    let TestServices { clock, ids } = TestServices::seeded(7);
+    static SEED: AtomicU32 = AtomicU32::new(7_000_000);
+    let TestServices { clock, ids } = TestServices::seeded(u64::from(SEED.fetch_add(1, Ordering::SeqCst)));
     Services { clock, ids }
 }
 

@@ -29,11 +29,12 @@ pub(crate) async fn run(config: &Path, output: &Output) -> Result<(), Failure> {
     names.sort_unstable();
     names.dedup();
     let warehouse = ingest.catalog.check_warehouse().await?;
+    let server = ingest.catalog.check_server().await?;
     let mut findings = Vec::new();
     for name in names {
         findings.push(check(&ingest, name).await);
     }
-    print(&findings, &warehouse, output);
+    print(&findings, (&warehouse, server.as_deref()), output);
     let wrong = findings.iter().filter(|finding| finding.problem.is_some()).count();
     if wrong == 0 { Ok(()) } else { Err(Failure::check(format!("{wrong} table(s) have problems"))) }
 }
@@ -71,12 +72,15 @@ fn listed(problems: &[sluice_model::config::ConfigProblem]) -> String {
     problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 
-fn print(findings: &[Finding], warehouse: &str, output: &Output) {
+fn print(findings: &[Finding], (warehouse, server): (&str, Option<&str>), output: &Output) {
     let tables: Vec<Value> =
         findings.iter().map(|finding| json!({"table": finding.table, "problem": finding.problem, "note": finding.note})).collect();
-    output.result(&json!({"configuration": "valid", "warehouse": warehouse, "tables": tables}), |output| {
+    output.result(&json!({"configuration": "valid", "warehouse": warehouse, "server": server, "tables": tables}), |output| {
         output.good("the configuration is valid, the catalog answers");
         output.good(warehouse);
+        if let Some(server) = server {
+            output.good(server);
+        }
         for finding in findings {
             match &finding.problem {
                 Some(problem) => output.bad(&format!("  {}: {problem}", finding.table)),
