@@ -1,4 +1,4 @@
-//! The one commit loop.
+//! Committing a delta.
 
 use async_trait::async_trait;
 use iceberg::spec::TableMetadata;
@@ -6,11 +6,12 @@ use sluice_model::mutants::{self, Mutant};
 use sluice_model::{Clock, Deadline, IdSource, TableName};
 use uuid::Uuid;
 
+use crate::commit_loop::{Attempt, Change, Ended, commit, new_identity};
 use crate::ledger::{DeltaCoverage, coverage, read};
 use crate::manifests::Base;
 use crate::snapshot_producer::SnapshotIdentity;
-use crate::stage::{Attempt, Staging};
-use crate::{BaseUse, CommitError, PreparedDelta, TableError, TableOperations, TableVersion};
+use crate::stage::Staging;
+use crate::{BaseUse, PreparedDelta, StagedChange, TableError, TableOperations, TableVersion};
 
 /// Waiting. The runtime's sleeps; that of tests and of the simulation only moves a clock.
 #[async_trait]
@@ -114,20 +115,12 @@ pub async fn commit_delta(
 ) -> Result<DeltaOutcome, TableError> {
     let identity = new_identity(&prepared.base.version, context.ids)?;
     let base = prepared.base.clone();
-    let mut loop_ = CommitLoop { ops, context, staging: Staging::new(prepared, identity), attempts: 0 };
-    loop_.run(base).await
-}
-
-/// Random ids meet by accident never, but the bound makes a broken source of ids an error and not a hang.
-fn new_identity(version: &TableVersion, ids: &dyn IdSource) -> Result<SnapshotIdentity, TableError> {
-    for _ in 0..8 {
-        // The highest bit is the sign; 0 is no id.
-        let snapshot_id = (ids.next_u128() as u64 >> 1).cast_signed();
-        if snapshot_id > 0 && version.metadata.snapshot_by_id(snapshot_id).is_none() {
-            return Ok(SnapshotIdentity { snapshot_id, commit_id: Uuid::from_u128(ids.next_u128()) });
-        }
-    }
-    Err(TableError::Invalid("the source of ids repeats itself".to_owned()))
+    let mut staging = Staging::new(prepared, identity);
+    Ok(match commit(ops, &mut staging, (Some(base), context)).await? {
+        Ended::Landed { version, attempts } => staging.committed(version, attempts),
+        Ended::Refused { version, refusal: Refusal::Decided } => DeltaOutcome::AlreadyCommitted { version },
+        Ended::Refused { version, refusal: Refusal::Stale(reason) } => DeltaOutcome::Stale { version, reason },
+    })
 }
 
 /// Whether a schema added to the one gets the ids that it gets in the other.
@@ -135,115 +128,68 @@ fn same_schemas(a: &TableMetadata, b: &TableMetadata) -> bool {
     a.last_column_id() == b.last_column_id() && a.schemas_iter().len() == b.schemas_iter().len()
 }
 
-struct CommitLoop<'a> {
-    ops: &'a dyn TableOperations,
-    context: &'a CommitContext<'a>,
-    staging: Staging,
-    attempts: u32,
+/// Why a delta is not committed on a base.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Refusal {
+    /// All of it is in the table already.
+    Decided,
+    /// It does not fit.
+    Stale(StaleReason),
 }
 
-/// What an attempt came to.
-enum Step {
-    Done(DeltaOutcome),
-    /// Nothing was changed; try again after a rest.
-    Again(String),
+#[async_trait]
+impl Change for Staging {
+    type Refusal = Refusal;
+
+    fn table_uuid(&self) -> Uuid {
+        self.prepared.delta.base.table_uuid
+    }
+
+    fn has_landed(&self, metadata: &TableMetadata) -> bool {
+        metadata.snapshot_by_id(self.identity.snapshot_id).is_some()
+    }
+
+    fn unknown(&self, name: TableName, what: String) -> TableError {
+        TableError::UnknownOutcome { name, snapshot_id: self.identity.snapshot_id, what }
+    }
+
+    async fn judge(&mut self, base: &mut Base, attempts: u32) -> Result<Option<Refusal>, TableError> {
+        match self.coverage(&base.version, attempts)? {
+            DeltaCoverage::New => Ok(self.objection(base).await?.map(Refusal::Stale)),
+            DeltaCoverage::Decided => Ok(Some(Refusal::Decided)),
+            DeltaCoverage::Mixed => Ok(Some(Refusal::Stale(StaleReason::LedgerMoved))),
+        }
+    }
+
+    async fn stage(&mut self, base: &mut Base, attempt: Attempt) -> Result<StagedChange, TableError> {
+        let ledger = read(&base.version.metadata)?;
+        self.stage_delta(base, ledger, attempt).await
+    }
+
+    fn begin_anew(&mut self, identity: SnapshotIdentity) {
+        *self = Self::new(self.prepared.clone(), identity);
+    }
+
+    async fn delete_files(&self) {
+        for file in self.prepared.files() {
+            let _ = self.prepared.base.version.file_io.delete(file.file.file_path()).await;
+        }
+    }
 }
 
-impl CommitLoop<'_> {
-    async fn run(&mut self, first: Base) -> Result<DeltaOutcome, TableError> {
-        let mut base = Some(first);
-        let mut last = String::new();
-        while self.attempts < self.context.policy.max_attempts.max(1) {
-            self.check_deadline()?;
-            self.attempts += 1;
-            match self.attempt(base.take()).await? {
-                Step::Done(outcome) => return Ok(outcome),
-                Step::Again(why) => last = why,
-            }
-            if self.attempts < self.context.policy.max_attempts {
-                self.rest().await;
-            }
-        }
-        Err(TableError::OutOfAttempts { name: self.name(), attempts: self.attempts, last })
-    }
-
-    fn name(&self) -> TableName {
-        self.ops.name().clone()
-    }
-
-    fn check_deadline(&self) -> Result<(), TableError> {
-        if self.context.deadline.has_passed(self.context.clock.now_ms()) {
-            return Err(TableError::Deadline { name: self.name(), attempts: self.attempts });
-        }
-        Ok(())
-    }
-
-    /// Rests for a random part of a time that doubles, never beyond the deadline.
-    async fn rest(&self) {
-        let doubled = self.context.policy.min_wait_ms.saturating_mul(1_u64 << (self.attempts - 1).min(20));
-        let most = doubled.min(self.context.policy.max_wait_ms).max(1);
-        let part = (self.context.ids.next_u128() % u128::from(most)) as u64 + 1;
-        let left = self.context.deadline.remaining_ms(self.context.clock.now_ms()).max(0).cast_unsigned();
-        self.context.sleep.sleep(part.min(left)).await;
-    }
-
-    async fn attempt(&mut self, base: Option<Base>) -> Result<Step, TableError> {
-        let mut base = match base {
-            Some(base) => base,
-            None => match self.ops.refresh().await {
-                Ok(version) => Base::new(version),
-                Err(error) if error.class().may_pass_later() => return Ok(Step::Again(error.to_string())),
-                Err(error) => return Err(error),
-            },
-        };
-        match self.check(&mut base).await {
-            Ok(None) => self.try_on(&mut base).await,
-            Ok(Some(outcome)) => Ok(Step::Done(outcome)),
-            Err(error) if error.class().may_pass_later() => Ok(Step::Again(error.to_string())),
-            Err(error) => Err(error),
-        }
-    }
-
-    /// Whether the delta is in the base already, or does not fit it.
-    async fn check(&self, base: &mut Base) -> Result<Option<DeltaOutcome>, TableError> {
-        let version = base.version.clone();
-        self.check_same_table(&version)?;
-        // A catalog may have told a conflict or a transient failure that was none.
-        if version.metadata.snapshot_by_id(self.staging.identity.snapshot_id).is_some() {
-            return Ok(Some(self.committed(version)));
-        }
-        let stale = |reason| Ok(Some(DeltaOutcome::Stale { version: version.clone(), reason }));
-        match self.coverage(&version)? {
-            DeltaCoverage::New => {}
-            DeltaCoverage::Decided => return Ok(Some(DeltaOutcome::AlreadyCommitted { version })),
-            DeltaCoverage::Mixed => return stale(StaleReason::LedgerMoved),
-        }
-        match self.objection(base).await? {
-            Some(reason) => stale(reason),
-            None => Ok(None),
-        }
-    }
-
+impl Staging {
     /// What the ledger of `base` says of the delta.
-    fn coverage(&self, base: &TableVersion) -> Result<DeltaCoverage, TableError> {
-        let PreparedDelta { delta, base: made_on, .. } = &self.staging.prepared;
-        if mutants::is(Mutant::SkipLedgerCheck) || mutants::is(Mutant::UnknownIsFailure) && self.attempts > 1 {
+    fn coverage(&self, base: &TableVersion, attempts: u32) -> Result<DeltaCoverage, TableError> {
+        let PreparedDelta { delta, base: made_on, .. } = &self.prepared;
+        if mutants::is(Mutant::SkipLedgerCheck) || mutants::is(Mutant::UnknownIsFailure) && attempts > 1 {
             return Ok(DeltaCoverage::New);
         }
         let asked = if mutants::is(Mutant::CheckBeforeRefresh) { &made_on.version } else { base };
         Ok(coverage(&read(&asked.metadata)?, &delta.applies, &delta.claims))
     }
 
-    fn check_same_table(&self, base: &TableVersion) -> Result<(), TableError> {
-        let (expected, found) = (self.staging.prepared.delta.base.table_uuid, base.metadata.uuid());
-        if expected == found {
-            return Ok(());
-        }
-        Err(TableError::Replaced { name: self.name(), expected: expected.to_string(), found: found.to_string() })
-    }
-
     async fn objection(&self, base: &mut Base) -> Result<Option<StaleReason>, TableError> {
-        let prepared = &self.staging.prepared;
+        let prepared = &self.prepared;
         let (made_on, metadata) = (&prepared.delta.base, base.version.metadata.clone());
         if metadata.current_schema_id() != made_on.schema_id {
             return Ok(Some(StaleReason::SchemaChanged));
@@ -266,61 +212,16 @@ impl CommitLoop<'_> {
         }
     }
 
-    async fn try_on(&mut self, base: &mut Base) -> Result<Step, TableError> {
-        let attempt = Attempt { number: self.attempts, now_ms: self.context.clock.now_ms(), file_id: self.context.ids.next_u128() };
-        let change = match self.staging.stage(base, read(&base.version.metadata)?, attempt).await {
-            Ok(change) => change,
-            Err(error) if error.class().may_pass_later() => return Ok(Step::Again(error.to_string())),
-            Err(error) => return Err(error),
-        };
-        match self.ops.commit(&base.version, &change).await {
-            Ok(version) => Ok(Step::Done(self.committed(version))),
-            Err(error @ (CommitError::Conflict | CommitError::Transient { .. })) => Ok(Step::Again(error.to_string())),
-            Err(CommitError::Unknown { .. }) if mutants::is(Mutant::UnknownIsSuccess) => {
-                Ok(Step::Done(self.committed(base.version.clone())))
-            }
-            Err(CommitError::Unknown { what, .. }) if mutants::is(Mutant::UnknownIsFailure) => {
-                self.staging = Staging::new(self.staging.prepared.clone(), new_identity(&base.version, self.context.ids)?);
-                Ok(Step::Again(what))
-            }
-            Err(CommitError::Unknown { what, .. }) => self.look_up(what).await.map(Step::Done),
-            Err(CommitError::Fatal { what, source }) => Err(TableError::Catalog { class: sluice_model::Class::Fatal, what, source }),
-        }
-    }
-
-    /// After an unknown outcome: the table tells. Not finding the snapshot proves nothing, for the request may still be on its way; so
-    /// there is no other attempt (rule C2).
-    async fn look_up(&self, what: String) -> Result<DeltaOutcome, TableError> {
-        let snapshot_id = self.staging.identity.snapshot_id;
-        for _ in 0..self.context.policy.max_lookups.max(1) {
-            if let Ok(version) = self.ops.refresh().await
-                && version.metadata.snapshot_by_id(snapshot_id).is_some()
-            {
-                return Ok(self.committed(version));
-            }
-            if self.context.deadline.has_passed(self.context.clock.now_ms()) {
-                break;
-            }
-            self.rest().await;
-        }
-        if mutants::is(Mutant::DeleteAfterUnknown) {
-            for file in self.staging.prepared.files() {
-                let _ = self.staging.prepared.base.version.file_io.delete(file.file.file_path()).await;
-            }
-        }
-        Err(TableError::UnknownOutcome { name: self.name(), snapshot_id, what })
-    }
-
-    fn committed(&self, version: TableVersion) -> DeltaOutcome {
-        let files = &self.staging.prepared.files;
+    fn committed(&self, version: TableVersion, attempts: u32) -> DeltaOutcome {
+        let files = &self.prepared.files;
         let data_files = files.iter().filter(|file| file.file.content_type() == iceberg::spec::DataContentType::Data).count();
         DeltaOutcome::Committed {
             version,
-            snapshot_id: self.staging.identity.snapshot_id,
+            snapshot_id: self.identity.snapshot_id,
             data_files,
             delete_files: files.len() - data_files,
-            gaps_closed: self.staging.gaps_closed(),
-            attempts: self.attempts,
+            gaps_closed: self.gaps_closed(),
+            attempts,
         }
     }
 }

@@ -94,6 +94,14 @@ pub enum TableError {
         /// What was seen.
         what: String,
     },
+    /// A change without a snapshot may or may not have been made, and looking at the table did not tell.
+    #[error("`{name}`: it is unknown whether its metadata was changed: {what}")]
+    UnknownChange {
+        /// The table's name.
+        name: TableName,
+        /// What was seen.
+        what: String,
+    },
 }
 
 impl TableError {
@@ -130,7 +138,7 @@ impl TableError {
             Self::Catalog { class, .. } => *class,
             Self::OutOfAttempts { .. } => Class::Conflict,
             Self::Deadline { .. } => Class::Transient,
-            Self::UnknownOutcome { .. } => Class::Unknown,
+            Self::UnknownOutcome { .. } | Self::UnknownChange { .. } => Class::Unknown,
         }
     }
 }

@@ -63,6 +63,14 @@ impl FileStyle {
         builder.build()
     }
 
+    /// The properties of a file with many more rows than these.
+    pub(crate) fn large_properties(&self, sample: &RecordBatch, schema: &SchemaDescriptor) -> WriterProperties {
+        let builder = WriterProperties::builder()
+            .set_compression(self.codec.unwrap_or(Compression::ZSTD(ZstdLevel::default())))
+            .set_max_row_group_bytes(Some(self.row_group_bytes));
+        without_dictionaries(builder, sample, schema).build()
+    }
+
     /// The properties of a file of sorted keys.
     pub(crate) fn key_properties(&self, keys: &RecordBatch, schema: &SchemaDescriptor) -> WriterProperties {
         let codec = self.codec.unwrap_or(Compression::SNAPPY);

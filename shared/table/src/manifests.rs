@@ -91,6 +91,14 @@ pub(crate) fn check_format(metadata: &TableMetadata) -> Result<(), TableError> {
     }
 }
 
+/// Refuses encrypted tables: files that cannot be read name files that cannot be known.
+pub(crate) fn check_readable(metadata: &TableMetadata) -> Result<(), TableError> {
+    if metadata.properties().contains_key(ENCRYPTION) {
+        return Err(TableError::Unsupported(format!("telling which files an encrypted table needs ({ENCRYPTION} is set)")));
+    }
+    Ok(())
+}
+
 /// The manifests of a snapshot.
 pub(crate) async fn manifests_of(version: &TableVersion, snapshot: &Snapshot) -> Result<Vec<ManifestFile>, TableError> {
     let path = snapshot.manifest_list();
@@ -115,16 +123,23 @@ pub(crate) fn snapshot_of(version: &TableVersion, id: Option<i64>) -> Result<Opt
 pub(crate) async fn live_entries(version: &TableVersion, snapshot: &Snapshot) -> Result<Vec<LiveEntry>, TableError> {
     let mut live = Vec::new();
     for manifest in manifests_of(version, snapshot).await? {
-        if !manifest.has_added_files() && !manifest.has_existing_files() {
-            continue;
-        }
-        let path = &manifest.manifest_path;
-        let loaded = manifest.load_manifest(&version.file_io).await.map_err(TableError::iceberg(format!("reading {path}")))?;
-        for entry in loaded.entries().iter().filter(|entry| entry.is_alive()) {
-            let number = entry.sequence_number();
-            let sequence_number = number.ok_or_else(|| TableError::Invalid(format!("{path}: an entry without a sequence number")))?;
-            live.push(LiveEntry { spec_id: manifest.partition_spec_id, sequence_number, file: entry.data_file().clone() });
-        }
+        live.extend(manifest_entries(version, &manifest).await?);
+    }
+    Ok(live)
+}
+
+/// The live files of one manifest.
+pub(crate) async fn manifest_entries(version: &TableVersion, manifest: &ManifestFile) -> Result<Vec<LiveEntry>, TableError> {
+    if !manifest.has_added_files() && !manifest.has_existing_files() {
+        return Ok(Vec::new());
+    }
+    let path = &manifest.manifest_path;
+    let loaded = manifest.load_manifest(&version.file_io).await.map_err(TableError::iceberg(format!("reading {path}")))?;
+    let mut live = Vec::with_capacity(loaded.entries().len());
+    for entry in loaded.entries().iter().filter(|entry| entry.is_alive()) {
+        let number = entry.sequence_number();
+        let sequence_number = number.ok_or_else(|| TableError::Invalid(format!("{path}: an entry without a sequence number")))?;
+        live.push(LiveEntry { spec_id: manifest.partition_spec_id, sequence_number, file: entry.data_file().clone() });
     }
     Ok(live)
 }
@@ -154,7 +169,7 @@ fn live_file(metadata: &TableMetadata, entry: &LiveEntry) -> LiveFile {
 }
 
 /// A spec whose source column was dropped cannot be bound any more; its partitions are then shown without a name.
-fn path_of(metadata: &TableMetadata, spec_id: i32, values: &Struct) -> String {
+pub(crate) fn path_of(metadata: &TableMetadata, spec_id: i32, values: &Struct) -> String {
     let Some(spec) = metadata.partition_spec_by_id(spec_id) else { return String::new() };
     match spec.partition_type(metadata.current_schema()) {
         Ok(kind) => crate::partition_path::partition_path(spec, &kind, values),

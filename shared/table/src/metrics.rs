@@ -3,7 +3,8 @@
 //! Parquet's statistics cannot be used: parquet-rs cuts them at 64 bytes, and a bound that is made only of those that were not cut is wrong.
 
 use std::cmp::Ordering;
-use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
@@ -31,6 +32,8 @@ pub(crate) struct Metrics {
     nans: HashMap<i32, u64>,
     lower: HashMap<i32, Datum>,
     upper: HashMap<i32, Datum>,
+    /// Columns with a value that no bound is above: they must not get one from other rows.
+    unbounded: HashSet<i32>,
 }
 
 /// Which columns are measured: the first ones of the schema, and always those of the key. Metadata must stay small (rule W9).
@@ -74,15 +77,52 @@ impl Metrics {
         }
         let Some((low, high)) = extremes(&leaf.array) else { return Ok(()) };
         self.lower.insert(leaf.id, datum(lower_bound(&low, &leaf.kind), &leaf.kind)?);
-        if let Some(high) = upper_bound(&high, &leaf.kind) {
-            self.upper.insert(leaf.id, datum(&high, &leaf.kind)?);
+        match upper_bound(&high, &leaf.kind) {
+            Some(high) => {
+                self.upper.insert(leaf.id, datum(&high, &leaf.kind)?);
+            }
+            None => {
+                self.unbounded.insert(leaf.id);
+            }
         }
         Ok(())
+    }
+
+    /// Adds what was measured of other rows of the same file.
+    pub(crate) fn add_all(&mut self, other: Self) {
+        for (own, others) in [(&mut self.values, other.values), (&mut self.nulls, other.nulls), (&mut self.nans, other.nans)] {
+            others.into_iter().for_each(|(id, count)| *own.entry(id).or_default() += count);
+        }
+        widen(&mut self.lower, other.lower, Ordering::Less);
+        widen(&mut self.upper, other.upper, Ordering::Greater);
+        self.unbounded.extend(other.unbounded);
+        self.upper.retain(|id, _| !self.unbounded.contains(id));
+    }
+
+    /// How many rows have no value in that column, if it was measured.
+    pub(crate) fn nulls_of(&self, id: i32) -> Option<u64> {
+        self.nulls.get(&id).copied()
     }
 
     pub(crate) fn fill(self, file: &mut DataFileBuilder) {
         file.value_counts(self.values).null_value_counts(self.nulls).nan_value_counts(self.nans);
         file.lower_bounds(self.lower).upper_bounds(self.upper);
+    }
+}
+
+/// Takes over the bounds that are further out.
+fn widen(own: &mut HashMap<i32, Datum>, others: HashMap<i32, Datum>, outwards: Ordering) {
+    for (id, other) in others {
+        match own.entry(id) {
+            Entry::Vacant(vacant) => {
+                vacant.insert(other);
+            }
+            Entry::Occupied(mut held) => {
+                if other.partial_cmp(held.get()) == Some(outwards) {
+                    held.insert(other);
+                }
+            }
+        }
     }
 }
 

@@ -73,6 +73,16 @@ impl Encoder {
         }
     }
 
+    /// A writer of one large file that begins with the rows of `sample`.
+    pub(crate) fn large_file(&self, sample: &RecordBatch) -> Result<ArrowWriter<Vec<u8>>, TableError> {
+        let options = ArrowWriterOptions::new()
+            .with_properties(self.style.large_properties(sample, &self.parquet))
+            .with_skip_arrow_metadata(true)
+            .with_parquet_schema(self.parquet.clone());
+        let writer = ArrowWriter::try_new_with_options(Vec::new(), self.arrow.clone(), options);
+        writer.map_err(TableError::parquet("writing a Parquet file"))
+    }
+
     /// One file of the rows from `start` on, at least one step.
     fn encode_from(&self, rows: &RecordBatch, start: usize, target_bytes: usize) -> Result<EncodedFile, TableError> {
         let wrong = || TableError::parquet("writing a Parquet file");
@@ -95,22 +105,27 @@ impl Encoder {
 }
 
 impl EncodedFile {
-    /// What the file itself tells: sizes and where its row groups begin.
+    /// What the file itself tells.
     pub(crate) fn fill(&self, file: &mut DataFileBuilder) {
-        let mut sizes: HashMap<i32, u64> = HashMap::new();
-        let mut offsets = Vec::new();
-        for group in self.metadata.row_groups() {
-            offsets.extend(group.file_offset().or_else(|| group.columns().first().map(|column| column.byte_range().0.cast_signed())));
-            for column in group.columns() {
-                let info = column.column_descr().self_type().get_basic_info();
-                if info.has_id() {
-                    *sizes.entry(info.id()).or_default() += column.compressed_size().max(0).cast_unsigned();
-                }
+        fill(file, &self.metadata, (self.bytes.len() as u64, self.rows.num_rows() as u64));
+    }
+}
+
+/// What a file itself tells: sizes, rows and where its row groups begin.
+pub(crate) fn fill(file: &mut DataFileBuilder, metadata: &ParquetMetaData, (bytes, rows): (u64, u64)) {
+    let mut sizes: HashMap<i32, u64> = HashMap::new();
+    let mut offsets = Vec::new();
+    for group in metadata.row_groups() {
+        offsets.extend(group.file_offset().or_else(|| group.columns().first().map(|column| column.byte_range().0.cast_signed())));
+        for column in group.columns() {
+            let info = column.column_descr().self_type().get_basic_info();
+            if info.has_id() {
+                *sizes.entry(info.id()).or_default() += column.compressed_size().max(0).cast_unsigned();
             }
         }
-        file.file_size_in_bytes(self.bytes.len() as u64).record_count(self.rows.num_rows() as u64);
-        file.column_sizes(sizes).split_offsets(Some(offsets));
     }
+    file.file_size_in_bytes(bytes).record_count(rows);
+    file.column_sizes(sizes).split_offsets(Some(offsets));
 }
 
 /// Arrow cannot tell a uuid from 16 bytes, Parquet can and must.

@@ -168,7 +168,7 @@ fn key_schema(schema: &Schema, ids: &[i32]) -> Result<Schema, TableError> {
     Schema::builder().with_fields(fields).build().map_err(TableError::iceberg("the schema of a delete file"))
 }
 
-fn data_folder(metadata: &TableMetadata) -> String {
+pub(crate) fn data_folder(metadata: &TableMetadata) -> String {
     let own = metadata.properties().get(DATA_PATH).map(|path| path.trim_end_matches('/').to_owned());
     own.unwrap_or_else(|| format!("{}/data", metadata.location()))
 }

@@ -38,17 +38,17 @@ pub(crate) struct SnapshotContent<'a> {
 
 /// Counts for the summary.
 #[derive(Debug, Default)]
-struct Tally {
+pub(crate) struct Tally {
     counts: BTreeMap<&'static str, u64>,
     partitions: HashSet<(i32, Struct)>,
 }
 
 impl Tally {
-    fn count(&mut self, name: &'static str, by: u64) {
+    pub(crate) fn count(&mut self, name: &'static str, by: u64) {
         *self.counts.entry(name).or_default() += by;
     }
 
-    fn add(&mut self, spec_id: i32, file: &DataFile) {
+    pub(crate) fn add(&mut self, spec_id: i32, file: &DataFile) {
         self.partitions.insert((spec_id, file.partition().clone()));
         self.count("added-files-size", file.file_size_in_bytes());
         match file.content_type() {
@@ -118,10 +118,11 @@ const TOTALS: [(&str, &str, &str); 6] = [
     ("total-equality-deletes", "added-equality-deletes", "removed-equality-deletes"),
 ];
 
-/// Writes the manifests of new files: one for each content and spec. Their sequence numbers are inherited at commit, so they serve every attempt.
+/// Writes the manifests of new files: one for each content and spec. Their data sequence number is inherited at commit, or the one given; either way they
+/// serve every attempt.
 pub(crate) async fn write_manifests(
     (file_io, metadata): (&FileIO, &TableMetadata),
-    identity: SnapshotIdentity,
+    (identity, sequence_number): (SnapshotIdentity, Option<i64>),
     files: &[SpecFile],
 ) -> Result<Vec<ManifestFile>, TableError> {
     let mut groups: BTreeMap<(bool, i32), Vec<&DataFile>> = BTreeMap::new();
@@ -135,7 +136,9 @@ pub(crate) async fn write_manifests(
         let place = ManifestPlace { path: &path, spec_id, content, snapshot_id: identity.snapshot_id };
         let mut writer = manifest_writer((file_io, metadata), metadata.current_schema().clone(), &place)?;
         for file in files {
-            writer.add_file(file.clone(), UNASSIGNED_SEQUENCE_NUMBER).map_err(TableError::iceberg(format!("writing {path}")))?;
+            writer
+                .add_file(file.clone(), sequence_number.unwrap_or(UNASSIGNED_SEQUENCE_NUMBER))
+                .map_err(TableError::iceberg(format!("writing {path}")))?;
         }
         manifests.push(writer.write_manifest_file().await.map_err(TableError::iceberg(format!("writing {path}")))?);
     }
@@ -167,6 +170,28 @@ pub(crate) fn manifest_writer(
     }
 }
 
+/// What a snapshot has besides its manifests.
+pub(crate) struct SnapshotFrame {
+    pub(crate) identity: SnapshotIdentity,
+    /// Counts up, for the names of files that belong to one attempt only.
+    pub(crate) attempt: u32,
+    /// The snapshot's time, from [`next_timestamp`] of the base.
+    pub(crate) timestamp_ms: i64,
+    pub(crate) operation: Operation,
+    /// More entries of the summary.
+    pub(crate) summary: HashMap<String, String>,
+}
+
+/// Makes the snapshot that follows the current one out of these manifests.
+pub(crate) async fn seal(
+    version: &TableVersion,
+    frame: SnapshotFrame,
+    (manifests, tally): (Vec<ManifestFile>, Tally),
+) -> Result<Snapshot, TableError> {
+    let (manifest_list, rows) = write_list(version, &frame, manifests).await?;
+    Ok(finish(version, frame, (manifest_list, rows, tally)))
+}
+
 /// Makes the snapshot that follows the current one. `version` is the base with the commit's schema and specs already in its metadata.
 pub(crate) async fn produce(version: &TableVersion, content: SnapshotContent<'_>) -> Result<Snapshot, TableError> {
     let mut tally = Tally::default();
@@ -178,8 +203,14 @@ pub(crate) async fn produce(version: &TableVersion, content: SnapshotContent<'_>
         Truncate::Keep => manifests.extend(carried(content.before)),
         Truncate::All => manifests.extend(emptied(version, &content, &mut tally).await?),
     }
-    let (manifest_list, rows) = write_list(version, &content, manifests).await?;
-    Ok(finish(version, content, (manifest_list, rows, tally)))
+    let frame = SnapshotFrame {
+        operation: operation(&content),
+        identity: content.identity,
+        attempt: content.attempt,
+        timestamp_ms: content.timestamp_ms,
+        summary: content.summary,
+    };
+    seal(version, frame, (manifests, tally)).await
 }
 
 /// Manifests whose files are all deleted have told so in the last snapshot, and are not carried further.
@@ -202,6 +233,17 @@ async fn empty(
     manifest: &ManifestFile,
     (path, snapshot_id, tally): (&str, i64, &mut Tally),
 ) -> Result<Option<ManifestFile>, TableError> {
+    rewrite_manifest(version, manifest, (path, snapshot_id, tally), &|_| true).await
+}
+
+/// A manifest again: the files that `gone` names are deleted in it, the other live ones stay with the numbers and the snapshot that they have (rules
+/// R5 and R6). `None` when it had no live file.
+pub(crate) async fn rewrite_manifest(
+    version: &TableVersion,
+    manifest: &ManifestFile,
+    (path, snapshot_id, tally): (&str, i64, &mut Tally),
+    gone: &(dyn Fn(&DataFile) -> bool + Sync),
+) -> Result<Option<ManifestFile>, TableError> {
     let source = &manifest.manifest_path;
     let loaded = manifest.load_manifest(&version.file_io).await.map_err(TableError::iceberg(format!("reading {source}")))?;
     let place = ManifestPlace { path, spec_id: manifest.partition_spec_id, content: manifest.content, snapshot_id };
@@ -210,11 +252,16 @@ async fn empty(
     let mut writer = manifest_writer((&version.file_io, &version.metadata), schema, &place)?;
     let mut any = false;
     for entry in loaded.entries().iter().filter(|entry| entry.status() != ManifestStatus::Deleted) {
-        let number = entry.sequence_number().ok_or_else(|| TableError::Invalid(format!("{source}: no sequence number")))?;
-        let file = entry.data_file();
-        tally.remove(manifest.partition_spec_id, file);
-        let wrong = TableError::iceberg(format!("writing {path}"));
-        writer.add_delete_file(file.clone(), number, entry.file_sequence_number).map_err(wrong)?;
+        let lacks = |what: &str| TableError::Invalid(format!("{source}: an entry without a {what}"));
+        let number = entry.sequence_number().ok_or_else(|| lacks("sequence number"))?;
+        let (file, wrong) = (entry.data_file(), TableError::iceberg(format!("writing {path}")));
+        if gone(file) {
+            tally.remove(manifest.partition_spec_id, file);
+            writer.add_delete_file(file.clone(), number, entry.file_sequence_number).map_err(wrong)?;
+        } else {
+            let added_by = entry.snapshot_id().ok_or_else(|| lacks("snapshot id"))?;
+            writer.add_existing_file(file.clone(), added_by, number, entry.file_sequence_number).map_err(wrong)?;
+        }
         any = true;
     }
     if !any {
@@ -226,12 +273,12 @@ async fn empty(
 /// Writes the manifest list. Gives its path and, in format version 3, the number of row ids that the snapshot takes.
 async fn write_list(
     version: &TableVersion,
-    content: &SnapshotContent<'_>,
+    frame: &SnapshotFrame,
     manifests: Vec<ManifestFile>,
 ) -> Result<(String, Option<u64>), TableError> {
     let metadata = &version.metadata;
-    let SnapshotIdentity { snapshot_id, commit_id } = content.identity;
-    let path = format!("{}/metadata/snap-{snapshot_id}-{}-{commit_id}.avro", metadata.location(), content.attempt);
+    let SnapshotIdentity { snapshot_id, commit_id } = frame.identity;
+    let path = format!("{}/metadata/snap-{snapshot_id}-{}-{commit_id}.avro", metadata.location(), frame.attempt);
     let wrong = || TableError::iceberg(format!("writing {path}"));
     let output = version.file_io.new_output(&path).map_err(wrong())?.writer().await.map_err(wrong())?;
     let (parent, number, first) = (metadata.current_snapshot_id(), metadata.next_sequence_number(), metadata.next_row_id());
@@ -246,17 +293,16 @@ async fn write_list(
     Ok((path, rows))
 }
 
-fn finish(version: &TableVersion, content: SnapshotContent<'_>, (manifest_list, rows, tally): (String, Option<u64>, Tally)) -> Snapshot {
+fn finish(version: &TableVersion, frame: SnapshotFrame, (manifest_list, rows, tally): (String, Option<u64>, Tally)) -> Snapshot {
     let metadata = &version.metadata;
     let parent = metadata.current_snapshot();
-    let operation = operation(&content);
-    let mut summary = content.summary;
+    let SnapshotFrame { identity, timestamp_ms, operation, mut summary, .. } = frame;
     tally.write(parent.map(AsRef::as_ref), &mut summary);
     let snapshot = Snapshot::builder()
-        .with_snapshot_id(content.identity.snapshot_id)
+        .with_snapshot_id(identity.snapshot_id)
         .with_parent_snapshot_id(parent.map(|parent| parent.snapshot_id()))
         .with_sequence_number(metadata.next_sequence_number())
-        .with_timestamp_ms(content.timestamp_ms)
+        .with_timestamp_ms(timestamp_ms)
         .with_manifest_list(manifest_list)
         .with_schema_id(metadata.current_schema_id())
         .with_summary(Summary { operation, additional_properties: summary });

@@ -4,10 +4,13 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use iceberg::TableRequirement;
-use iceberg::spec::{MAIN_BRANCH, ManifestFile, Snapshot, TableMetadata, TableMetadataBuilder, UnboundPartitionSpec};
+use iceberg::spec::{
+    MAIN_BRANCH, ManifestFile, Snapshot, TableMetadata, TableMetadataBuildResult, TableMetadataBuilder, UnboundPartitionSpec,
+};
 use sluice_model::OffsetLedger;
 use sluice_model::mutants::{self, Mutant};
 
+use crate::commit_loop::Attempt;
 use crate::ledger::{PropertyChange, property_change};
 use crate::manifest_merge::Merger;
 use crate::manifests::Base;
@@ -25,14 +28,6 @@ pub(crate) struct Staging {
     gaps_closed: usize,
 }
 
-/// What one attempt adds.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Attempt {
-    pub(crate) number: u32,
-    pub(crate) now_ms: i64,
-    pub(crate) file_id: u128,
-}
-
 impl Staging {
     pub(crate) fn new(prepared: PreparedDelta, identity: SnapshotIdentity) -> Self {
         Self { prepared, identity, manifests: None, merger: Merger::default(), gaps_closed: 0 }
@@ -44,7 +39,12 @@ impl Staging {
     }
 
     /// Builds the change on that base. `ledger` is the base's.
-    pub(crate) async fn stage(&mut self, base: &mut Base, mut ledger: OffsetLedger, attempt: Attempt) -> Result<StagedChange, TableError> {
+    pub(crate) async fn stage_delta(
+        &mut self,
+        base: &mut Base,
+        mut ledger: OffsetLedger,
+        attempt: Attempt,
+    ) -> Result<StagedChange, TableError> {
         self.gaps_closed = ledger.claim(&self.prepared.delta.claims);
         let listed = if mutants::is(Mutant::StaleManifestList) { &mut self.prepared.base } else { &mut *base };
         let before = listed.manifests().await?.to_vec();
@@ -55,14 +55,7 @@ impl Staging {
         let snapshot = self.snapshot((base, &altered), (&ledger, &before), attempt).await?;
         let builder = base.metadata.as_ref().clone().into_builder(Some(base.metadata_location.clone()));
         let result = self.alter(builder).and_then(|builder| finish(builder, properties, snapshot))?.build().map_err(wrong())?;
-        let metadata_location = metadata_file::next_location(Some(&base.metadata_location), &result.metadata, attempt.file_id);
-        Ok(StagedChange {
-            updates: result.changes,
-            requirements: self.requirements(&base.metadata),
-            metadata: result.metadata,
-            metadata_location,
-            expired_logs: result.expired_metadata_logs,
-        })
+        Ok(staged(base, result, (self.requirements(&base.metadata), attempt.file_id)))
     }
 
     /// The base with the delta's schema and specs: what the snapshot is made on.
@@ -101,7 +94,7 @@ impl Staging {
     ) -> Result<Snapshot, TableError> {
         let manifests = match self.manifests.take() {
             Some(manifests) => manifests,
-            None => write_manifests((&altered.file_io, &altered.metadata), self.identity, &self.prepared.files).await?,
+            None => write_manifests((&altered.file_io, &altered.metadata), (self.identity, None), &self.prepared.files).await?,
         };
         let before = match self.prepared.delta.truncate {
             Truncate::Keep => self.merger.merge(altered, self.identity, (before, &manifests)).await?,
@@ -142,6 +135,43 @@ impl Staging {
         }
         requirements
     }
+}
+
+/// What a catalog is given of built metadata.
+pub(crate) fn staged(
+    base: &TableVersion,
+    result: TableMetadataBuildResult,
+    (requirements, file_id): (Vec<TableRequirement>, u128),
+) -> StagedChange {
+    StagedChange {
+        updates: result.changes,
+        requirements,
+        metadata_location: metadata_file::next_location(Some(&base.metadata_location), &result.metadata, file_id),
+        metadata: result.metadata,
+        expired_logs: result.expired_metadata_logs,
+    }
+}
+
+/// The base with one more snapshot on `main`, committed only if that has not moved (rule R11).
+pub(crate) fn on_main(base: &TableVersion, snapshot: Snapshot, file_id: u128) -> Result<StagedChange, TableError> {
+    let builder = base.metadata.as_ref().clone().into_builder(Some(base.metadata_location.clone()));
+    let result = builder.set_branch_snapshot(snapshot, MAIN_BRANCH).and_then(TableMetadataBuilder::build).map_err(wrong())?;
+    let snapshot_id = base.metadata.current_snapshot_id();
+    let requirements = vec![
+        TableRequirement::UuidMatch { uuid: base.metadata.uuid() },
+        TableRequirement::RefSnapshotIdMatch { r#ref: MAIN_BRANCH.to_owned(), snapshot_id },
+    ];
+    Ok(staged(base, result, (requirements, file_id)))
+}
+
+/// What a maintenance snapshot's summary takes over: the ledger, and the newest marks of other writers, which look for theirs in the newest snapshots (rule R16).
+pub(crate) fn kept_summary(metadata: &TableMetadata) -> Result<HashMap<String, String>, TableError> {
+    let mut summary = crate::markers::newest(metadata);
+    let ledger = crate::ledger::read(metadata)?;
+    if !ledger.is_empty() {
+        summary.insert(OffsetLedger::SUMMARY_KEY.to_owned(), ledger.to_text());
+    }
+    Ok(summary)
 }
 
 fn wrong() -> impl FnOnce(iceberg::Error) -> TableError {

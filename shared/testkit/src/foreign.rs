@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use iceberg::spec::{
     DataContentType, DataFile, DataFileBuilder, DataFileFormat, MAIN_BRANCH, ManifestFile, ManifestList, ManifestListWriter,
-    ManifestWriterBuilder, Operation, Snapshot, SnapshotReference, SnapshotRetention, Summary, TableMetadataBuilder,
+    ManifestWriterBuilder, Operation, Snapshot, SnapshotReference, SnapshotRetention, Struct, Summary, TableMetadata, TableMetadataBuilder,
     UNASSIGNED_SEQUENCE_NUMBER,
 };
 use sluice_table::{StagedChange, TableOperations, TableVersion, metadata_file};
@@ -19,10 +19,17 @@ pub async fn alter(ops: &dyn TableOperations, change: impl FnOnce(TableMetadataB
         updates: built.changes,
         requirements: Vec::new(),
         metadata_location: metadata_file::next_location(Some(&base.metadata_location), &built.metadata, id),
-        metadata: built.metadata,
+        metadata: at_time(&built.metadata, base.metadata.last_updated_ms() + 1),
         expired_logs: built.expired_metadata_logs,
     };
     ops.commit(&base, &staged).await.unwrap()
+}
+
+/// `build` stamps metadata that has no new snapshot with the machine's clock, which a test does not own.
+fn at_time(metadata: &TableMetadata, now_ms: i64) -> TableMetadata {
+    let mut json = serde_json::to_value(metadata).unwrap();
+    json["last-updated-ms"] = now_ms.max(metadata.history().last().map_or(0, |entry| entry.timestamp_ms)).into();
+    serde_json::from_value(json).unwrap()
 }
 
 /// Makes an older snapshot the current one.
@@ -38,6 +45,15 @@ pub async fn expire(ops: &dyn TableOperations, snapshot_ids: &[i64]) -> TableVer
 
 /// A snapshot of another program, without a ledger: the current one's manifests and, if given, one file of its own.
 pub async fn snapshot(ops: &dyn TableOperations, file: Option<DataFile>) -> TableVersion {
+    snapshot_with(ops, file, HashMap::new()).await
+}
+
+/// A snapshot of another program that leaves these marks in its summary.
+pub async fn mark(ops: &dyn TableOperations, marks: &[(&str, &str)]) -> TableVersion {
+    snapshot_with(ops, None, marks.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()).await
+}
+
+async fn snapshot_with(ops: &dyn TableOperations, file: Option<DataFile>, marks: HashMap<String, String>) -> TableVersion {
     let base = ops.refresh().await.unwrap();
     let metadata = &base.metadata;
     let id = metadata.last_sequence_number() + 1_000;
@@ -49,6 +65,15 @@ pub async fn snapshot(ops: &dyn TableOperations, file: Option<DataFile>) -> Tabl
     if let Some(file) = file {
         manifests.push(manifest(&base, id, file).await);
     }
+    commit_manifests(ops, &base, (id, manifests, marks)).await
+}
+
+async fn commit_manifests(
+    ops: &dyn TableOperations,
+    base: &TableVersion,
+    (id, manifests, marks): (i64, Vec<ManifestFile>, HashMap<String, String>),
+) -> TableVersion {
+    let metadata = &base.metadata;
     let list = format!("{}/metadata/foreign-{id}.avro", metadata.location());
     let output = base.file_io.new_output(&list).unwrap().writer().await.unwrap();
     let mut writer = ManifestListWriter::v2(output, id, metadata.current_snapshot_id(), metadata.next_sequence_number());
@@ -61,7 +86,7 @@ pub async fn snapshot(ops: &dyn TableOperations, file: Option<DataFile>) -> Tabl
         .with_timestamp_ms(metadata.last_updated_ms() + 1)
         .with_manifest_list(list)
         .with_schema_id(metadata.current_schema_id())
-        .with_summary(Summary { operation: Operation::Overwrite, additional_properties: HashMap::new() })
+        .with_summary(Summary { operation: Operation::Overwrite, additional_properties: marks })
         .build();
     alter(ops, |builder| builder.set_branch_snapshot(snapshot, MAIN_BRANCH).unwrap()).await
 }
@@ -86,4 +111,69 @@ pub fn data_file(path: &str, content: DataContentType, format: DataFileFormat) -
     let mut builder = DataFileBuilder::default();
     builder.file_path(path.to_owned()).content(content).file_format(format).record_count(1).file_size_in_bytes(1);
     builder.build().unwrap()
+}
+
+/// Describes a file of positions in one data file.
+#[must_use]
+pub fn position_delete(path: &str, data_file: &str, partition: Struct) -> DataFile {
+    let mut builder = DataFileBuilder::default();
+    builder.file_path(path.to_owned()).content(DataContentType::PositionDeletes).file_format(DataFileFormat::Parquet);
+    builder.record_count(1).file_size_in_bytes(1).partition(partition).referenced_data_file(Some(data_file.to_owned()));
+    builder.build().unwrap()
+}
+
+/// The manifests that a manifest list names.
+pub async fn manifest_paths(version: &TableVersion, list: &str) -> Vec<String> {
+    manifests(version, list).await.into_iter().map(|manifest| manifest.manifest_path).collect()
+}
+
+async fn manifests(version: &TableVersion, list: &str) -> Vec<ManifestFile> {
+    let bytes = version.file_io.new_input(list).unwrap().read().await.unwrap();
+    ManifestList::parse_with_version(&bytes, version.metadata.format_version()).unwrap().consume_entries().into_iter().collect()
+}
+
+/// A live file's path and offset in it, the snapshot that added it, its data and its file sequence number.
+pub type EntryFacts = (String, Option<i64>, Option<i64>, Option<i64>, Option<i64>);
+
+/// The live entries of the current snapshot, sorted.
+pub async fn entries(version: &TableVersion) -> Vec<EntryFacts> {
+    let mut found = Vec::new();
+    for manifest in manifests(version, version.metadata.current_snapshot().unwrap().manifest_list()).await {
+        let loaded = manifest.load_manifest(&version.file_io).await.unwrap();
+        found.extend(loaded.entries().iter().filter(|entry| entry.is_alive()).map(|entry| {
+            let offset = entry.data_file().content_offset();
+            (entry.file_path().to_owned(), offset, entry.snapshot_id(), entry.sequence_number(), entry.file_sequence_number)
+        }));
+    }
+    found.sort();
+    found
+}
+
+/// A snapshot of another program that takes the part of a file at `offset` out of the table.
+pub async fn without(ops: &dyn TableOperations, path: &str, offset: i64) -> TableVersion {
+    let base = ops.refresh().await.unwrap();
+    let metadata = &base.metadata;
+    let id = metadata.last_sequence_number() + 1_000;
+    let mut kept = Vec::new();
+    for (number, manifest) in manifests(&base, metadata.current_snapshot().unwrap().manifest_list()).await.into_iter().enumerate() {
+        let loaded = manifest.load_manifest(&base.file_io).await.unwrap();
+        let is_it = |file: &DataFile| file.file_path() == path && file.content_offset() == Some(offset);
+        if !loaded.entries().iter().any(|entry| is_it(entry.data_file())) {
+            kept.push(manifest);
+            continue;
+        }
+        let output = base.file_io.new_output(format!("{}/metadata/foreign-w{id}-{number}.avro", metadata.location())).unwrap();
+        let spec = metadata.partition_spec_by_id(manifest.partition_spec_id).unwrap().as_ref().clone();
+        let mut writer = ManifestWriterBuilder::new(output, Some(id), metadata.current_schema().clone(), spec).build_v2_deletes();
+        for entry in loaded.entries().iter().filter(|entry| entry.is_alive()) {
+            let (file, number, written) = (entry.data_file().clone(), entry.sequence_number().unwrap(), entry.file_sequence_number);
+            if is_it(&file) {
+                writer.add_delete_file(file, number, written).unwrap();
+            } else {
+                writer.add_existing_file(file, entry.snapshot_id().unwrap(), number, written).unwrap();
+            }
+        }
+        kept.push(writer.write_manifest_file().await.unwrap());
+    }
+    commit_manifests(ops, &base, (id, kept, HashMap::new())).await
 }

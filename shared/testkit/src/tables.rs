@@ -89,8 +89,13 @@ pub fn upsert(version: &TableVersion, values: &[(i64, Option<&str>, i128)], from
 
 /// What our own reader sees; two rows of one id are an error.
 pub async fn read(version: &TableVersion) -> Rows {
+    read_at(version, None).await
+}
+
+/// What our own reader sees in a snapshot; `None` is the current one.
+pub async fn read_at(version: &TableVersion, snapshot_id: Option<i64>) -> Rows {
     let mut seen = Rows::new();
-    for batch in scan(version, None, &arrow_schema(&schema()).unwrap()).await.unwrap() {
+    for batch in scan(version, snapshot_id, &arrow_schema(&schema()).unwrap()).await.unwrap() {
         let ids = batch.column(0).as_primitive::<Int64Type>();
         let regions = batch.column(1).as_string::<i32>();
         let totals = batch.column(2).as_primitive::<arrow_array::types::Decimal128Type>();

@@ -24,7 +24,9 @@ type Reach = Option<(i32, Vec<Option<Literal>>)>;
 
 /// All deletes of a snapshot.
 #[derive(Default)]
-pub(super) struct Deletes {
+pub(crate) struct Deletes {
+    /// Positions in other data files are left out; `None` keeps all.
+    only: Option<HashSet<String>>,
     equality: Vec<EqualityDeletes>,
     /// By path of the data file: positions, each with the sequence number of its delete.
     positions: HashMap<String, HashMap<u64, i64>>,
@@ -40,15 +42,28 @@ struct EqualityDeletes {
 }
 
 /// The deletes that may touch one data file.
-pub(super) struct FileDeletes<'a> {
+pub(crate) struct FileDeletes<'a> {
     sequence_number: i64,
     equality: Vec<&'a EqualityDeletes>,
     positions: Option<&'a HashMap<u64, i64>>,
 }
 
 impl Deletes {
-    pub(super) async fn read(version: &TableVersion, files: &[LiveEntry]) -> Result<Self, TableError> {
-        let mut deletes = Self::default();
+    pub(crate) async fn read(version: &TableVersion, files: &[LiveEntry]) -> Result<Self, TableError> {
+        Self::default().with(version, files.iter()).await
+    }
+
+    /// The deletes in some files, of positions only those in the data files with these paths.
+    pub(crate) async fn read_for(
+        version: &TableVersion,
+        files: impl Iterator<Item = &LiveEntry>,
+        paths: HashSet<String>,
+    ) -> Result<Self, TableError> {
+        Self { only: Some(paths), ..Self::default() }.with(version, files).await
+    }
+
+    async fn with(self, version: &TableVersion, files: impl Iterator<Item = &LiveEntry>) -> Result<Self, TableError> {
+        let mut deletes = self;
         for entry in files {
             match (entry.file.content_type(), entry.file.file_format()) {
                 (_, DataFileFormat::Puffin) => {
@@ -96,6 +111,9 @@ impl Deletes {
             let paths = batch.column(0).as_string::<i32>().iter().flatten();
             let positions = batch.column(1).as_primitive::<Int64Type>().iter().flatten();
             for (path, position) in paths.zip(positions) {
+                if self.only.as_ref().is_some_and(|only| !only.contains(path)) {
+                    continue;
+                }
                 let file = self.positions.entry(path.to_owned()).or_default();
                 let youngest = file.entry(position.cast_unsigned()).or_insert(entry.sequence_number);
                 *youngest = (*youngest).max(entry.sequence_number);
@@ -105,7 +123,7 @@ impl Deletes {
     }
 
     /// The deletes that may touch that data file.
-    pub(super) fn of(&self, entry: &LiveEntry) -> FileDeletes<'_> {
+    pub(crate) fn of(&self, entry: &LiveEntry) -> FileDeletes<'_> {
         let own = widened(entry.file.partition());
         let reaches = |reach: &Reach| match reach {
             None => true,
@@ -126,7 +144,7 @@ fn reach(version: &TableVersion, entry: &LiveEntry) -> Reach {
 }
 
 /// Partition values as they compare after a promotion of their column: a file of before says 5 as an int, one of after as a long.
-fn widened(values: &Struct) -> Vec<Option<Literal>> {
+pub(crate) fn widened(values: &Struct) -> Vec<Option<Literal>> {
     let widen = |value: &Literal| match value {
         Literal::Primitive(PrimitiveLiteral::Int(value)) => Literal::long(i64::from(*value)),
         Literal::Primitive(PrimitiveLiteral::Float(value)) => Literal::double(f64::from(value.0)),
@@ -144,13 +162,18 @@ fn position_schema() -> Result<SchemaRef, TableError> {
 }
 
 impl FileDeletes<'_> {
+    /// Whether no row of the file can be deleted.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.equality.is_empty() && self.positions.is_none()
+    }
+
     /// Adds the columns that are needed to tell which rows are deleted.
-    pub(super) fn add_ids(&self, ids: &mut HashSet<i32>) {
+    pub(crate) fn add_ids(&self, ids: &mut HashSet<i32>) {
         ids.extend(self.equality.iter().flat_map(|group| group.ids.iter().copied()));
     }
 
     /// Clears `keep` for the deleted rows of a batch that begins at `start` in its file.
-    pub(super) fn apply(&self, batch: &RecordBatch, start: u64, keep: &mut [bool]) -> Result<(), TableError> {
+    pub(crate) fn apply(&self, batch: &RecordBatch, start: u64, keep: &mut [bool]) -> Result<(), TableError> {
         if let Some(positions) = self.positions {
             for (position, keep) in (start..).zip(keep.iter_mut()) {
                 // A position delete also applies to rows of its own commit.

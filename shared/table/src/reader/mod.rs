@@ -3,10 +3,10 @@
 //! iceberg's scan is not used: it deletes rows that it must not (keys with nulls, keys on columns that old files lack), and cannot read a struct that has
 //! gained a field.
 
-mod deletes;
+pub(crate) mod deletes;
 mod keys;
 mod projection;
-mod source;
+pub(crate) mod source;
 
 use std::collections::HashSet;
 
@@ -21,7 +21,7 @@ use crate::manifests::{LiveEntry, live_entries, snapshot_of};
 use crate::{TableError, TableVersion};
 use deletes::{Deletes, FileDeletes};
 use keys::LookupKeys;
-pub(crate) use projection::{inside_struct, project_batch, require_known};
+pub(crate) use projection::{check_defaults, inside_struct, project_batch, require_known};
 
 /// The live rows of a snapshot (`None`: the current one), as `target` wants them: its fields carry field ids. Columns that a file lacks are
 /// null, older types are widened. The order of the rows is that of the files.

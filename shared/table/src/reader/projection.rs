@@ -149,7 +149,7 @@ fn inside(array: &ArrayRef, id: i32, around: Option<&NullBuffer>) -> Option<Arra
 }
 
 /// A column with a default for older rows would read as null here; so such tables are refused.
-pub(super) fn check_defaults(metadata: &TableMetadata, target: &SchemaRef) -> Result<(), TableError> {
+pub(crate) fn check_defaults(metadata: &TableMetadata, target: &SchemaRef) -> Result<(), TableError> {
     let columns = metadata.current_schema().field_id_to_fields();
     let mut open: Vec<&FieldRef> = target.fields().iter().collect();
     while let Some(field) = open.pop() {

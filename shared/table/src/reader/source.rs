@@ -12,7 +12,7 @@ use crate::{TableError, TableVersion};
 const BATCH_ROWS: usize = 8_192;
 
 /// The rows of a file, in order, with only the top-level columns in `ids`.
-pub(super) async fn open(version: &TableVersion, file: &DataFile, ids: &HashSet<i32>) -> Result<ParquetRecordBatchReader, TableError> {
+pub(crate) async fn open(version: &TableVersion, file: &DataFile, ids: &HashSet<i32>) -> Result<ParquetRecordBatchReader, TableError> {
     let path = file.file_path();
     if file.file_format() != DataFileFormat::Parquet {
         return Err(TableError::Unsupported(format!("reading {path}, a file of the format {}", file.file_format())));

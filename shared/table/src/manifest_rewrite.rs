@@ -1,0 +1,240 @@
+//! Rewriting manifests: many small ones become few, clustered by partition, and not a row changes. Each file keeps its sequence numbers and the snapshot that added it (rule
+//! R6).
+
+use std::collections::{BTreeMap, HashSet};
+
+use async_trait::async_trait;
+use iceberg::spec::{ManifestContentType, ManifestEntryRef, ManifestFile, Operation, Snapshot, TableMetadata};
+use sluice_model::TableName;
+use uuid::Uuid;
+
+use crate::commit_loop::{Attempt, Change, Ended, commit, new_identity};
+use crate::manifests::{Base, path_of};
+use crate::rewrite::check_rewritable;
+use crate::snapshot_producer::{ManifestPlace, SnapshotFrame, SnapshotIdentity, Tally, carried, manifest_writer, next_timestamp, seal};
+use crate::stage::{kept_summary, on_main};
+use crate::{CommitContext, StagedChange, TableError, TableOperations, TableVersion};
+
+/// What planning looks at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ManifestFacts {
+    /// Where the manifest is.
+    pub path: String,
+    /// Whether it lists data files or delete files.
+    pub content: ManifestContent,
+    /// The partition spec of its files.
+    pub spec_id: i32,
+    /// Its size.
+    pub bytes: u64,
+    /// Its live files.
+    pub files: u64,
+}
+
+/// What a manifest lists.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ManifestContent {
+    /// Data files.
+    Data,
+    /// Delete files.
+    Deletes,
+}
+
+impl From<ManifestContentType> for ManifestContent {
+    fn from(content: ManifestContentType) -> Self {
+        match content {
+            ManifestContentType::Data => Self::Data,
+            ManifestContentType::Deletes => Self::Deletes,
+        }
+    }
+}
+
+/// What became of a rewriting.
+#[derive(Debug, Clone)]
+pub enum ManifestOutcome {
+    /// It is in the table.
+    Committed {
+        /// The table as the commit, or the look for it, found it.
+        version: TableVersion,
+        /// The commit's snapshot.
+        snapshot_id: i64,
+        /// Manifests before.
+        replaced: usize,
+        /// Manifests instead.
+        written: usize,
+        /// How often it was tried.
+        attempts: u32,
+    },
+    /// One of the manifests is not in the table any more. Plan again.
+    Stale {
+        /// The table as it is.
+        version: TableVersion,
+    },
+}
+
+/// The manifests of the current snapshot that list live files.
+///
+/// # Errors
+/// What the storage said.
+pub async fn manifest_facts(version: &TableVersion) -> Result<Vec<ManifestFacts>, TableError> {
+    let mut base = Base::new(version.clone());
+    let facts = carried(base.manifests().await?).map(|manifest| ManifestFacts {
+        content: manifest.content.into(),
+        spec_id: manifest.partition_spec_id,
+        bytes: manifest.manifest_length.max(0).cast_unsigned(),
+        files: u64::from(manifest.added_files_count.unwrap_or(0)) + u64::from(manifest.existing_files_count.unwrap_or(0)),
+        path: manifest.manifest_path,
+    });
+    Ok(facts.collect())
+}
+
+/// Merges the manifests at `paths` into ones of about `target_bytes`, one commit.
+///
+/// # Errors
+/// [`TableError::Unsupported`] for tables of format version 3, whose row ids this version does not carry over; else as every commit.
+pub async fn rewrite_manifests(
+    ops: &dyn TableOperations,
+    (version, paths, target_bytes): (&TableVersion, &[String], u64),
+    context: &CommitContext<'_>,
+) -> Result<ManifestOutcome, TableError> {
+    check_rewritable(&version.metadata)?;
+    let identity = new_identity(version, context.ids)?;
+    let paths: HashSet<&str> = paths.iter().map(String::as_str).collect();
+    let mut change = RewriteManifests { table_uuid: version.metadata.uuid(), paths, target_bytes, identity, merged: None };
+    Ok(match commit(ops, &mut change, (Some(Base::new(version.clone())), context)).await? {
+        Ended::Landed { version, attempts } => ManifestOutcome::Committed {
+            version,
+            snapshot_id: identity.snapshot_id,
+            replaced: change.paths.len(),
+            written: change.merged.map_or(0, |merged| merged.len()),
+            attempts,
+        },
+        Ended::Refused { version, refusal: Gone } => ManifestOutcome::Stale { version },
+    })
+}
+
+struct RewriteManifests<'a> {
+    table_uuid: Uuid,
+    paths: HashSet<&'a str>,
+    target_bytes: u64,
+    identity: SnapshotIdentity,
+    /// Written in the first attempt that gets so far: manifests do not change, so they serve every attempt.
+    merged: Option<Vec<ManifestFile>>,
+}
+
+struct Gone;
+
+/// Live entries of manifests that may stand in one.
+struct Cluster {
+    schema: iceberg::spec::SchemaRef,
+    bytes: u64,
+    entries: Vec<(String, ManifestEntryRef)>,
+}
+
+impl RewriteManifests<'_> {
+    async fn merge(&self, version: &TableVersion, manifests: &[ManifestFile]) -> Result<Vec<ManifestFile>, TableError> {
+        let mut clusters: BTreeMap<(ManifestContent, i32, i32), Cluster> = BTreeMap::new();
+        let mut before = 0_usize;
+        for manifest in manifests {
+            let path = &manifest.manifest_path;
+            let loaded = manifest.load_manifest(&version.file_io).await.map_err(TableError::iceberg(format!("reading {path}")))?;
+            let (entries, metadata) = loaded.into_parts();
+            let schema = metadata.schema().clone();
+            // Values of a partition are written by the types of the manifest's schema: those of two schemas may differ.
+            let key = (manifest.content.into(), manifest.partition_spec_id, schema.schema_id());
+            let cluster = clusters.entry(key).or_insert_with(|| Cluster { schema, bytes: 0, entries: Vec::new() });
+            cluster.bytes += manifest.manifest_length.max(0).cast_unsigned();
+            let live = entries.into_iter().filter(|entry| entry.is_alive());
+            let placed = live.map(|entry| (path_of(&version.metadata, manifest.partition_spec_id, entry.data_file().partition()), entry));
+            let held = cluster.entries.len();
+            cluster.entries.extend(placed);
+            before += cluster.entries.len() - held;
+        }
+        let mut merged = Vec::new();
+        for ((content, spec_id, _), cluster) in clusters {
+            self.write(version, (content, spec_id, cluster), &mut merged).await?;
+        }
+        let after: u64 = merged.iter().map(|manifest| u64::from(manifest.existing_files_count.unwrap_or(0))).sum();
+        if after != before as u64 {
+            return Err(TableError::Invalid(format!("{before} files stood in the manifests and {after} would; nothing is committed")));
+        }
+        Ok(merged)
+    }
+
+    async fn write(
+        &self,
+        version: &TableVersion,
+        (content, spec_id, mut cluster): (ManifestContent, i32, Cluster),
+        merged: &mut Vec<ManifestFile>,
+    ) -> Result<(), TableError> {
+        cluster.entries.sort_by(|(a, x), (b, y)| (a, x.sequence_number()).cmp(&(b, y.sequence_number())));
+        let count = usize::try_from(cluster.bytes.div_ceil(self.target_bytes.max(1))).unwrap_or(usize::MAX).max(1);
+        let files = cluster.entries.len().div_ceil(count).max(1);
+        for entries in cluster.entries.chunks(files) {
+            let path = format!("{}/metadata/{}-c{}.avro", version.metadata.location(), self.identity.commit_id, merged.len());
+            let content = match content {
+                ManifestContent::Data => ManifestContentType::Data,
+                ManifestContent::Deletes => ManifestContentType::Deletes,
+            };
+            let place = ManifestPlace { path: &path, spec_id, content, snapshot_id: self.identity.snapshot_id };
+            let mut writer = manifest_writer((&version.file_io, &version.metadata), cluster.schema.clone(), &place)?;
+            for (_, entry) in entries {
+                let lacks = || TableError::Invalid(format!("{}: no snapshot id or sequence number", entry.file_path()));
+                let (added_by, number) = entry.snapshot_id().zip(entry.sequence_number()).ok_or_else(lacks)?;
+                let added = writer.add_existing_file(entry.data_file().clone(), added_by, number, entry.file_sequence_number);
+                added.map_err(TableError::iceberg(format!("writing {path}")))?;
+            }
+            merged.push(writer.write_manifest_file().await.map_err(TableError::iceberg(format!("writing {path}")))?);
+        }
+        Ok(())
+    }
+
+    async fn snapshot(&mut self, base: &mut Base, attempt: Attempt) -> Result<Snapshot, TableError> {
+        let before: Vec<ManifestFile> = carried(base.manifests().await?).collect();
+        let (replaced, mut manifests): (Vec<ManifestFile>, Vec<ManifestFile>) =
+            before.into_iter().partition(|manifest| self.paths.contains(manifest.manifest_path.as_str()));
+        let merged = match self.merged.take() {
+            Some(merged) => merged,
+            None => self.merge(&base.version, &replaced).await?,
+        };
+        let mut summary = kept_summary(&base.version.metadata)?;
+        let counts = [("manifests-created", merged.len()), ("manifests-kept", manifests.len()), ("manifests-replaced", replaced.len())];
+        summary.extend(counts.map(|(name, count)| (name.to_owned(), count.to_string())));
+        manifests.extend(merged.iter().cloned());
+        self.merged = Some(merged);
+        let frame = SnapshotFrame {
+            identity: self.identity,
+            attempt: attempt.number,
+            timestamp_ms: next_timestamp(&base.version.metadata, attempt.now_ms),
+            operation: Operation::Replace,
+            summary,
+        };
+        seal(&base.version, frame, (manifests, Tally::default())).await
+    }
+}
+
+#[async_trait]
+impl Change for RewriteManifests<'_> {
+    type Refusal = Gone;
+
+    fn table_uuid(&self) -> Uuid {
+        self.table_uuid
+    }
+
+    fn has_landed(&self, metadata: &TableMetadata) -> bool {
+        metadata.snapshot_by_id(self.identity.snapshot_id).is_some()
+    }
+
+    fn unknown(&self, name: TableName, what: String) -> TableError {
+        TableError::UnknownOutcome { name, snapshot_id: self.identity.snapshot_id, what }
+    }
+
+    async fn judge(&mut self, base: &mut Base, _attempts: u32) -> Result<Option<Gone>, TableError> {
+        let held = carried(base.manifests().await?).filter(|manifest| self.paths.contains(manifest.manifest_path.as_str())).count();
+        Ok(if held == self.paths.len() { None } else { Some(Gone) })
+    }
+
+    async fn stage(&mut self, base: &mut Base, attempt: Attempt) -> Result<StagedChange, TableError> {
+        let snapshot = self.snapshot(base, attempt).await?;
+        on_main(&base.version, snapshot, attempt.file_id)
+    }
+}
