@@ -20,6 +20,7 @@ fn allowed() -> BTreeMap<&'static str, Vec<&'static str>> {
         ("sluice-storage", vec!["sluice-model"]),
         ("sluice-catalog", vec!["sluice-model", "sluice-storage", "sluice-table"]),
         ("sluice-deadletter", vec!["sluice-model", "sluice-table"]),
+        ("sluice-maintenance", vec!["sluice-model", "sluice-storage", "sluice-table"]),
         ("sluice-runtime", vec!["sluice-model", "sluice-codec", "sluice-pipeline"]),
     ])
 }
@@ -33,8 +34,32 @@ const CONFINED: [(&str, &[&str]); 10] = [
     ("hive_metastore", &["sluice-catalog", "sluice-contract"]),
     ("reqwest", &["sluice-catalog"]),
     ("sqlx", &["sluice-catalog"]),
-    ("lambda_runtime", &["sluice-ingest"]),
-    ("tokio", &["sluice-ingest", "sluice-local", "sluice-tests", "sluice-table", "sluice-catalog"]),
+    (
+        "lambda_runtime",
+        &[
+            "sluice-ingest",
+            "sluice-maintain",
+            "sluice-compact",
+            "sluice-expire-snapshots",
+            "sluice-remove-orphans",
+            "sluice-rewrite-manifests",
+        ],
+    ),
+    (
+        "tokio",
+        &[
+            "sluice-ingest",
+            "sluice-maintain",
+            "sluice-compact",
+            "sluice-expire-snapshots",
+            "sluice-remove-orphans",
+            "sluice-rewrite-manifests",
+            "sluice-local",
+            "sluice-tests",
+            "sluice-table",
+            "sluice-catalog",
+        ],
+    ),
     ("clap", &["sluice-local"]),
 ];
 
@@ -122,6 +147,22 @@ fn every_reason_code_and_every_setting_is_documented() {
     for key in keys.filter_map(|rest| rest.split_once('"')).map(|(key, _)| key).filter(|key| !key.contains(char::is_whitespace)) {
         assert!(reference.contains(&format!("`{key}`")), "docs/configuration.md lacks {key}");
     }
+}
+
+#[test]
+fn every_maintenance_setting_is_documented() {
+    let reference = std::fs::read_to_string(root().join("docs/configuration.md")).unwrap();
+    let mut files = Vec::new();
+    rust_files(&root().join("shared/maintenance/src"), &mut files);
+    let mut keys = 0;
+    for path in files {
+        let text = std::fs::read_to_string(path).unwrap();
+        for key in text.split("section.read(\"").skip(1).filter_map(|rest| rest.split_once('"')).map(|(key, _)| key) {
+            assert!(reference.contains(&format!("`{key}`")), "docs/configuration.md lacks {key}");
+            keys += 1;
+        }
+    }
+    assert!(keys >= 20, "{keys}");
 }
 
 /// The names of our own enums.

@@ -12,5 +12,6 @@ mod golden;
 mod isolation;
 mod lake;
 mod lambda;
+mod maintenance;
 mod races;
 mod schemas;

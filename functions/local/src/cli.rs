@@ -37,8 +37,47 @@ pub(crate) enum Command {
     /// Look at the records that were refused.
     #[command(subcommand)]
     Errors(ErrorsCommand),
+    /// Turn small files, and files with many deletes, into few files without deletes.
+    Compact(JobArgs),
+    /// Remove old snapshots, and the files that only they reached.
+    Expire(JobArgs),
+    /// Merge small manifests.
+    Manifests(JobArgs),
+    /// Find files that no table needs; remove those that a plan names.
+    Orphans(OrphanArgs),
+    /// Compact, merge manifests and expire, in this order.
+    Maintain(JobArgs),
     /// Run conformance cases.
     Corpus(CorpusArgs),
+}
+
+/// Arguments of the maintenance jobs.
+#[derive(Debug, Args)]
+pub(crate) struct JobArgs {
+    /// Tables, as globs over namespace.table; without any those of the configuration.
+    pub tables: Vec<String>,
+    /// Not these.
+    #[arg(long)]
+    pub except: Vec<String>,
+    /// Only print what would be done.
+    #[arg(long)]
+    pub dry_run: bool,
+}
+
+/// Arguments of `orphans`. Without --execute nothing is removed.
+#[derive(Debug, Args)]
+pub(crate) struct OrphanArgs {
+    /// Tables, as globs over namespace.table; without any those of the configuration.
+    pub tables: Vec<String>,
+    /// Not these.
+    #[arg(long)]
+    pub except: Vec<String>,
+    /// Write the plan of each table into this folder, to be looked at.
+    #[arg(long, conflicts_with = "execute")]
+    pub out: Option<PathBuf>,
+    /// Remove the files that this plan names, after looking again.
+    #[arg(long, conflicts_with_all = ["tables", "except"])]
+    pub execute: Option<PathBuf>,
 }
 
 /// Arguments of `demo`.
@@ -97,6 +136,17 @@ pub(crate) enum TableCommand {
         /// The most rows that are shown; 0 shows all.
         #[arg(long, default_value_t = 100)]
         limit: usize,
+    },
+    /// A table's condition: file sizes, deletes, snapshots, and what is due.
+    Health {
+        /// Tables, as globs over namespace.table; without any those of the configuration.
+        tables: Vec<String>,
+        /// List the storage too, to tell how much of it is needed.
+        #[arg(long)]
+        storage: bool,
+        /// Write a page with plots to this file.
+        #[arg(long)]
+        html: Option<PathBuf>,
     },
     /// A table's snapshots, newest first.
     History {

@@ -2,6 +2,8 @@
 
 use sluice_ingest::IngestError;
 use sluice_ingest::start::StartError;
+use sluice_maintain::MaintainError;
+use sluice_maintenance::MaintenanceError;
 use sluice_table::TableError;
 
 /// The documented exit codes (README, "Exit codes"). 2 is also clap's for a wrong command line.
@@ -55,6 +57,37 @@ impl From<StartError> for Failure {
             }
         };
         Self { exit, message: error.to_string(), hint: hint.to_owned() }
+    }
+}
+
+impl From<sluice_maintain::StartError> for Failure {
+    fn from(error: sluice_maintain::StartError) -> Self {
+        use sluice_maintain::StartError as Error;
+        let (exit, hint) = match &error {
+            Error::Unreadable { .. } => (Exit::Config, "run `sluice init` to make one, or name it with --config"),
+            Error::Config(_) => (Exit::Config, "see docs/configuration.md for every key"),
+            Error::Catalog(_) => (Exit::Failed, "check catalog.uri and that the database can be reached"),
+            Error::Storage(_) => (Exit::Failed, "check catalog.storage"),
+        };
+        Self { exit, message: error.to_string(), hint: hint.to_owned() }
+    }
+}
+
+impl From<MaintainError> for Failure {
+    fn from(error: MaintainError) -> Self {
+        let (exit, hint) = match &error {
+            MaintainError::Request(_) => (Exit::Config, ""),
+            MaintainError::Maintenance(_) | MaintainError::Tables(_) => {
+                (Exit::Failed, "nothing that is needed was deleted; the next run goes on where this one stopped")
+            }
+        };
+        Self { exit, message: error.to_string(), hint: hint.to_owned() }
+    }
+}
+
+impl From<MaintenanceError> for Failure {
+    fn from(error: MaintenanceError) -> Self {
+        Self::failed(error.to_string(), "")
     }
 }
 

@@ -140,6 +140,19 @@ impl CatalogConfig {
         }
     }
 
+    /// How the tables' files are reached.
+    #[must_use]
+    pub fn storage(&self) -> StorageConfig {
+        match self {
+            Self::Sql { storage, .. } => storage.clone(),
+            Self::Memory { .. } => StorageConfig::default(),
+            Self::Glue(config) => config.storage.clone(),
+            Self::Hive(config) => config.storage.clone(),
+            Self::Rest(config) => config.storage.clone(),
+            Self::S3Tables(config) => config.storage.clone(),
+        }
+    }
+
     /// Opens the catalog; a REST catalog may need one of the secrets.
     ///
     /// # Errors

@@ -32,6 +32,12 @@ pub fn config_path() -> String {
     std::env::var("SLUICE_CONFIG").unwrap_or_else(|_| "sluice.toml".to_owned())
 }
 
+/// The memory of a Lambda function in megabytes; `None` elsewhere.
+#[must_use]
+pub fn memory_mb() -> Option<u64> {
+    std::env::var("AWS_LAMBDA_FUNCTION_MEMORY_SIZE").ok()?.parse().ok()
+}
+
 /// A secret that an adapter may be given: only from the environment, and never empty.
 #[must_use]
 pub fn secret(name: &str) -> Option<String> {

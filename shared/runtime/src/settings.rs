@@ -135,7 +135,8 @@ impl Settings {
             errors,
             table_defaults,
         };
-        read_maintenance(root.section("maintenance", &mut problems), &mut problems);
+        // The maintenance functions read it; they are not here.
+        root.take("maintenance");
         root.finish(&mut problems);
         if problems.is_empty() { Ok(settings) } else { Err(ConfigError { problems: problems.into_vec() }) }
     }
@@ -268,17 +269,6 @@ fn read_commit(mut section: Section, max_open_writers: usize, problems: &mut Pro
     }
     section.finish(problems);
     settings
-}
-
-/// The maintenance functions come later; until then their sections must be empty, so that nobody believes that they run.
-fn read_maintenance(mut section: Section, problems: &mut Problems) {
-    for job in ["compact", "expire", "orphans", "manifests"] {
-        let value = section.take(job);
-        if value.is_some_and(|value| value.as_object().is_some_and(|fields| !fields.is_empty())) {
-            problems.add(ConfigCode::ConfigUnsupported, &section.path_of(job), "this version has no maintenance functions");
-        }
-    }
-    section.finish(problems);
 }
 
 fn read_tables(root: &mut Section, defaults: &TableOverrides, route: &Route, problems: &mut Problems) -> BTreeMap<String, TableOverrides> {

@@ -3,16 +3,20 @@
 mod corpus;
 mod demo;
 mod errors;
+mod health;
 mod init;
 mod invoke;
+mod maintain;
 pub(crate) mod table;
 mod validate;
 
 use std::path::Path;
 
 use sluice_ingest::{Ingest, start};
+use sluice_maintain::JobName;
+use sluice_maintenance::health::Storage;
 
-use crate::cli::{Cli, Command};
+use crate::cli::{Cli, Command, TableCommand};
 use crate::failure::Failure;
 use crate::output::Output;
 
@@ -26,6 +30,18 @@ pub(crate) async fn run(cli: Cli, output: &Output) -> Result<(), Failure> {
         Command::Init(args) => init::run(&args, output),
         Command::Validate => validate::run(&cli.config, output).await,
         Command::Invoke(args) => invoke::run(&open(&cli.config).await?, &args, output).await,
+        Command::Compact(args) => maintain::jobs(&cli.config, (&[JobName::Compact], &args), output).await,
+        Command::Expire(args) => maintain::jobs(&cli.config, (&[JobName::Expire], &args), output).await,
+        Command::Manifests(args) => maintain::jobs(&cli.config, (&[JobName::Manifests], &args), output).await,
+        // Compaction leaves small manifests, both leave snapshots: the order frees the most.
+        Command::Maintain(args) => {
+            maintain::jobs(&cli.config, (&[JobName::Compact, JobName::Manifests, JobName::Expire], &args), output).await
+        }
+        Command::Orphans(args) => maintain::orphans(&cli.config, &args, output).await,
+        Command::Table(TableCommand::Health { tables, storage, html }) => {
+            let listed = if storage { Storage::Listed } else { Storage::Unlisted };
+            health::run(&cli.config, (&tables, listed, html.as_deref()), output).await
+        }
         Command::Table(command) => table::run(&open(&cli.config).await?, &command, output).await,
         Command::Errors(command) => errors::run(&open(&cli.config).await?, &command, output).await,
         Command::Corpus(args) => corpus::run(&args, output).await,

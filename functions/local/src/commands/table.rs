@@ -24,6 +24,7 @@ pub(crate) async fn run(ingest: &Ingest, command: &TableCommand, output: &Output
             print_rows(&rows, *limit, output);
             Ok(())
         }
+        TableCommand::Health { .. } => Err(Failure::failed("`table health` is run elsewhere", "")),
         TableCommand::History { name } => {
             history(&version(ingest, name).await?, output);
             Ok(())

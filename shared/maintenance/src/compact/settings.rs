@@ -1,0 +1,100 @@
+//! `[maintenance.compact]`.
+
+use sluice_model::config::{ConfigCode, Problems, Section};
+
+/// How tables are compacted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CompactSettings {
+    /// A file is finished at about so many bytes.
+    pub target_file_size_bytes: u64,
+    /// A file of less than this part of the target, in percent, is small.
+    pub small_file_percent: u64,
+    /// So many small files of one partition are worth merging.
+    pub min_input_files: usize,
+    /// A file to which so many delete files apply is worth rewriting, whatever its size.
+    pub min_delete_files: usize,
+    /// The files of one group have at most so many bytes together, unless it is a single file.
+    pub max_group_bytes: u64,
+    /// One run reads at most so many bytes of a table.
+    pub max_bytes: u64,
+    /// So many groups are committed together.
+    pub groups_per_commit: usize,
+    /// Memory for keys and positions of deletes.
+    pub delete_memory_bytes: u64,
+    /// Memory for rows that are being sorted.
+    pub sort_memory_bytes: usize,
+    /// A table is looked at only after so many commits since its last compaction.
+    pub min_commits: u64,
+    /// And only so many milliseconds after it.
+    pub min_interval_ms: i64,
+}
+
+impl Default for CompactSettings {
+    fn default() -> Self {
+        Self {
+            target_file_size_bytes: 128 << 20,
+            small_file_percent: 75,
+            min_input_files: 5,
+            min_delete_files: 5,
+            max_group_bytes: 128 << 20,
+            max_bytes: 16 << 30,
+            groups_per_commit: 16,
+            delete_memory_bytes: 64 << 20,
+            sort_memory_bytes: 64 << 20,
+            min_commits: 0,
+            min_interval_ms: 0,
+        }
+    }
+}
+
+impl CompactSettings {
+    /// Reads `[maintenance.compact]`.
+    pub fn read(mut section: Section, problems: &mut Problems) -> Self {
+        let given = Self::default();
+        let settings = Self {
+            target_file_size_bytes: section.read("target_file_size_bytes", problems).unwrap_or(given.target_file_size_bytes),
+            small_file_percent: section.read("small_file_percent", problems).unwrap_or(given.small_file_percent),
+            min_input_files: section.read("min_input_files", problems).unwrap_or(given.min_input_files),
+            min_delete_files: section.read("min_delete_files", problems).unwrap_or(given.min_delete_files),
+            max_group_bytes: section.read("max_group_bytes", problems).unwrap_or(given.max_group_bytes),
+            max_bytes: section.read("max_bytes", problems).unwrap_or(given.max_bytes),
+            groups_per_commit: section.read("groups_per_commit", problems).unwrap_or(given.groups_per_commit),
+            delete_memory_bytes: section.read("delete_memory_bytes", problems).unwrap_or(given.delete_memory_bytes),
+            sort_memory_bytes: section.read("sort_memory_bytes", problems).unwrap_or(given.sort_memory_bytes),
+            min_commits: section.read("min_commits", problems).unwrap_or(given.min_commits),
+            min_interval_ms: section.read("min_interval_ms", problems).unwrap_or(given.min_interval_ms),
+        };
+        settings.check(&section, problems);
+        section.finish(problems);
+        settings
+    }
+
+    fn check(&self, section: &Section, problems: &mut Problems) {
+        let mut wrong = |key: &str, message: &str| problems.add(ConfigCode::ConfigInvalid, &section.path_of(key), message);
+        if self.target_file_size_bytes == 0 {
+            wrong("target_file_size_bytes", "at least 1");
+        }
+        if !(1..=99).contains(&self.small_file_percent) {
+            wrong("small_file_percent", "from 1 to 99: a file of the target size must not be small");
+        }
+        if self.min_input_files < 2 {
+            wrong("min_input_files", "at least 2: rewriting one file for its size alone would never end");
+        }
+        for (key, zero) in [
+            ("min_delete_files", self.min_delete_files == 0),
+            ("max_group_bytes", self.max_group_bytes == 0),
+            ("max_bytes", self.max_bytes == 0),
+            ("groups_per_commit", self.groups_per_commit == 0),
+        ] {
+            if zero {
+                wrong(key, "at least 1");
+            }
+        }
+    }
+
+    /// A file of fewer bytes is small.
+    #[must_use]
+    pub const fn small_bytes(&self) -> u64 {
+        self.target_file_size_bytes / 100 * self.small_file_percent
+    }
+}
