@@ -272,7 +272,7 @@ async fn history(partition_by: &[&str], steps: &[Step]) {
 }
 
 fn cases() -> u32 {
-    std::env::var("MAINTENANCE_CASES").map_or(40, |text| text.parse().unwrap())
+    std::env::var("MAINTENANCE_CASES").map_or(24, |text| text.parse().unwrap())
 }
 
 proptest! {

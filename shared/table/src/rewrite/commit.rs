@@ -120,7 +120,7 @@ impl<'a> Rewrite<'a> {
         for manifest in &manifests {
             if !self.held.contains_key(&manifest.manifest_path) {
                 let entries = manifest_entries(&base.version, manifest).await?;
-                let entries = entries.into_iter().map(light).collect::<Result<Vec<LiveEntry>, TableError>>()?;
+                let entries = entries.iter().map(light).collect::<Result<Vec<LiveEntry>, TableError>>()?;
                 self.held.insert(manifest.manifest_path.clone(), entries);
             }
             for entry in &self.held[&manifest.manifest_path] {

@@ -98,7 +98,7 @@ impl TableFiles {
         let (mut scopes, mut files) = (Scopes::default(), Vec::new());
         for manifest in &manifests {
             for entry in manifest_entries(version, manifest).await? {
-                files.push(scopes.number(light(entry)?, &version.metadata));
+                files.push(scopes.number(light(&entry)?, &version.metadata));
             }
         }
         Ok(Some(Self { version: version.clone(), snapshot: snapshot.clone(), files, manifests }))
@@ -181,7 +181,7 @@ pub fn check_rewritable(metadata: &TableMetadata) -> Result<(), TableError> {
 }
 
 /// The entry without its column metrics, which are most of its memory.
-pub(crate) fn light(entry: LiveEntry) -> Result<LiveEntry, TableError> {
+pub(crate) fn light(entry: &LiveEntry) -> Result<LiveEntry, TableError> {
     let old = &entry.file;
     let mut builder = DataFileBuilder::default();
     builder.file_path(old.file_path().to_owned()).content(old.content_type()).file_format(old.file_format());
@@ -192,5 +192,5 @@ pub(crate) fn light(entry: LiveEntry) -> Result<LiveEntry, TableError> {
         builder.sort_order_id(id);
     }
     let file: DataFile = builder.build().map_err(|error| TableError::Invalid(format!("describing {}: {error}", old.file_path())))?;
-    Ok(LiveEntry { file, ..entry })
+    Ok(LiveEntry { spec_id: entry.spec_id, sequence_number: entry.sequence_number, file })
 }
