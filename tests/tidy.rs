@@ -21,6 +21,7 @@ fn allowed() -> BTreeMap<&'static str, Vec<&'static str>> {
         ("sluice-catalog", vec!["sluice-model", "sluice-storage", "sluice-table"]),
         ("sluice-deadletter", vec!["sluice-model", "sluice-table"]),
         ("sluice-maintenance", vec!["sluice-model", "sluice-storage", "sluice-table"]),
+        ("sluice-telemetry", vec!["sluice-model"]),
         ("sluice-runtime", vec!["sluice-model", "sluice-codec", "sluice-pipeline"]),
     ])
 }

@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -26,6 +26,8 @@ struct Function {
     process: Child,
     invocations: Sender<Invocation>,
     answers: Receiver<Answer>,
+    /// Where its standard output goes.
+    output: PathBuf,
 }
 
 impl Drop for Function {
@@ -48,21 +50,28 @@ impl Function {
                 serve(&stream, &next, &answered);
             }
         });
+        let output = folder.join("stdout");
         let process = Command::new(&*INGEST)
             .env("AWS_LAMBDA_RUNTIME_API", address.to_string())
             .env("AWS_LAMBDA_FUNCTION_NAME", "ingest")
             .env("AWS_LAMBDA_FUNCTION_MEMORY_SIZE", "1769")
             .env("AWS_LAMBDA_FUNCTION_VERSION", "1")
             .env("SLUICE_CONFIG", &path)
+            .stdout(std::fs::File::create(&output).unwrap())
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        Self { process, invocations, answers }
+        Self { process, invocations, answers, output }
     }
 
     fn invoke(&self, event: Vec<u8>, deadline: Duration) -> Answer {
         self.invocations.send(Invocation { event, deadline }).unwrap();
         self.answers.recv_timeout(Duration::from_secs(120)).unwrap()
+    }
+
+    /// All lines of the standard output; each is JSON.
+    fn lines(&self) -> Vec<Value> {
+        std::fs::read_to_string(&self.output).unwrap().lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 }
 
@@ -175,4 +184,32 @@ fn a_deadline_that_is_too_near_fails_cleanly_and_the_redelivery_succeeds() {
     assert_eq!(error["errorType"], "DEADLINE");
     let (_, reply) = function.invoke(event(&records), MINUTE);
     assert_eq!(reply["tally"]["rows"], 1);
+}
+
+#[test]
+fn an_invocation_writes_one_line_which_is_its_account_and_its_metrics() {
+    let folder = tempfile::tempdir().unwrap();
+    let function = Function::start(folder.path(), CONFIG);
+    let event = event(&[sent(0, "a", "I", json!({"id": 1})), sent(1, "b", "I", json!({"id": 2})), sent(2, "a", "X", json!({"id": 3}))]);
+    let (_, reply) = function.invoke(event.clone(), MINUTE);
+    let [line] = function.lines().try_into().unwrap();
+    let names: Vec<&str> = metrics(&line).collect();
+    for name in ["records_received", "unbalanced", "commits", "commit_duration_ms", "dead_letters_OP_UNKNOWN", "event_bytes"] {
+        assert!(names.contains(&name), "{name} is missing: {line}");
+    }
+    assert!(names.iter().all(|name| !line[name].is_null()), "{line}");
+    assert_eq!((&line["FunctionName"], &line["request_id"], &line["tally"]), (&json!("ingest"), &json!("r1"), &reply["tally"]));
+    assert_eq!(["commits", "records_committed", "unbalanced"].map(|name| line[name].as_i64()), [Some(2), Some(2), Some(0)]);
+    assert_eq!((line["event_bytes"].as_u64(), line["commit_duration_ms"].as_array().unwrap().len()), (Some(event.len() as u64), 2));
+    function.invoke(b"{}".to_vec(), MINUTE);
+    let [_, failed] = function.lines().try_into().unwrap();
+    assert_eq!((&failed["error_type"], failed["invocations_failed"].as_i64()), (&json!("EVENT_NOT_KAFKA"), Some(1)));
+    assert!(metrics(&failed).all(|name| name != "unbalanced" && name != "records_received"), "{failed}");
+}
+
+/// The names of the metrics that CloudWatch takes from a line.
+fn metrics(line: &Value) -> impl Iterator<Item = &str> {
+    let [directive] = line["_aws"]["CloudWatchMetrics"].as_array().unwrap().as_slice() else { panic!("{line}") };
+    assert_eq!(directive["Dimensions"], json!([["FunctionName"]]));
+    directive["Metrics"].as_array().unwrap().iter().map(|metric| metric["Name"].as_str().unwrap())
 }

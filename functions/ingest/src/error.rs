@@ -5,6 +5,8 @@ use sluice_model::{BatchTally, Class, TableName};
 use sluice_runtime::EventError;
 use sluice_table::TableError;
 
+use crate::TableReport;
+
 /// A table that could not be written.
 #[derive(Debug)]
 pub struct TableFailure {
@@ -38,6 +40,8 @@ pub enum IngestError {
     Tables {
         /// The tables that failed.
         failures: Vec<TableFailure>,
+        /// The others.
+        tables: Vec<TableReport>,
         /// The account so far: what is not decided makes it unbalanced.
         tally: Box<BatchTally>,
     },

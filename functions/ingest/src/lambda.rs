@@ -4,16 +4,19 @@
 //! copy) and hands it over by request id, so that a 6 MB event is read where it lies.
 
 use std::collections::HashMap;
+use std::io::Write as _;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context as TaskContext, Poll};
 
 use bytes::Bytes;
-use lambda_runtime::{Diagnostic, Error, LambdaEvent, LambdaInvocation, Runtime, service_fn};
+use lambda_runtime::{Context, Diagnostic, Error, LambdaEvent, LambdaInvocation, Runtime, service_fn};
 use serde::de::IgnoredAny;
 use sluice_model::Deadline;
+use sluice_telemetry::Place;
 use tower::{Layer, Service};
 
+use crate::report::{Reporter, code};
 use crate::{Ingest, IngestError, Reply};
 
 /// Bodies that were taken and not handled yet, by request id.
@@ -26,32 +29,41 @@ type Bodies = Arc<Mutex<HashMap<String, Bytes>>>;
 pub async fn serve(ingest: Arc<Ingest>) -> Result<(), Error> {
     let bodies = Bodies::default();
     let taken = Arc::clone(&bodies);
+    let reporter = Arc::new(Reporter::default());
     let handler = service_fn(move |event: LambdaEvent<IgnoredAny>| {
-        let (ingest, bodies) = (Arc::clone(&ingest), Arc::clone(&taken));
+        let (ingest, bodies, reporter) = (Arc::clone(&ingest), Arc::clone(&taken), Arc::clone(&reporter));
         async move {
             let body = take(&bodies, &event.context.request_id);
-            let deadline_ms = i64::try_from(event.context.deadline).unwrap_or(i64::MAX);
-            handle(&ingest, &body, deadline_ms).await
+            handle(&ingest, &body, (&event.context, &reporter)).await
         }
     });
     Runtime::new(handler).layer(TakeBody(bodies)).run().await
 }
 
-/// One invocation: the account on success, a function error otherwise.
-async fn handle(ingest: &Ingest, body: &[u8], deadline_ms: i64) -> Result<Reply, Diagnostic> {
-    let deadline = Deadline::at(deadline_ms, ingest.settings.commit.reserve_ms, ingest.clock.now_ms());
+/// One invocation: the account on success, a function error otherwise. Either way one line on the standard output says what happened.
+async fn handle(ingest: &Ingest, body: &[u8], (context, reporter): (&Context, &Reporter)) -> Result<Reply, Diagnostic> {
+    let started_ms = ingest.clock.now_ms();
+    let deadline_ms = i64::try_from(context.deadline).unwrap_or(i64::MAX);
+    let deadline = Deadline::at(deadline_ms, ingest.settings.commit.reserve_ms, started_ms);
     let result = ingest.invoke(body, deadline).await;
-    match &result {
-        Ok(reply) => tracing::info!(tally = %serde_json::json!(reply.tally), unbalanced = reply.unbalanced, "batch applied"),
-        Err(error) => tracing::error!(class = ?error.class(), error = %error, "batch failed, Kafka delivers it again"),
-    }
+    let now_ms = ingest.clock.now_ms();
+    let mut event = reporter.event(&result, started_ms, now_ms);
+    event.request_id.clone_from(&context.request_id);
+    event.event_bytes = body.len();
+    print(&event.line(Place { function: &context.env_config.function_name, now_ms }));
     result.map_err(|error| diagnostic(&error))
 }
 
+/// Writes a line at once. CloudWatch takes metrics only from a line of their own, and a log that cannot be written fails no batch.
+fn print(line: &str) {
+    let mut out = std::io::stdout().lock();
+    if let Err(error) = out.write_all(format!("{line}\n").as_bytes()).and_then(|()| out.flush()) {
+        tracing::warn!(%error, "the invocation's line cannot be written");
+    }
+}
+
 fn diagnostic(error: &IngestError) -> Diagnostic {
-    let message = error.to_string();
-    let code = message.split(':').next().unwrap_or("INGEST_FAILED").to_owned();
-    Diagnostic { error_type: code, error_message: message }
+    Diagnostic { error_type: code(error), error_message: error.to_string() }
 }
 
 fn take(bodies: &Bodies, request_id: &str) -> Bytes {

@@ -12,6 +12,8 @@ pub mod lambda;
 pub mod letters;
 pub mod receive;
 pub mod reply;
+#[cfg(feature = "lambda")]
+pub mod report;
 pub mod resolve;
 pub mod rounds;
 pub mod start;

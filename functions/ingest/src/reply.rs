@@ -14,10 +14,35 @@ pub struct TableReport {
     pub snapshot_id: Option<i64>,
     /// Files that the snapshot added.
     pub added_files: usize,
-    /// Commit attempts.
+    /// Commit attempts, those included that another writer made stale.
     pub attempts: u32,
     /// Whether the table's schema was changed.
     pub schema: SchemaReport,
+    /// What the commit took; for telemetry, no part of the answer.
+    #[serde(skip)]
+    pub work: CommitWork,
+}
+
+/// What a commit took.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CommitWork {
+    /// Data files added.
+    pub data_files: usize,
+    /// Delete files added.
+    pub delete_files: usize,
+    /// Bytes of the data files.
+    pub data_file_bytes: u64,
+    /// Gaps of the offset ledger that were closed.
+    pub gaps_closed: usize,
+    /// Milliseconds to write the files.
+    pub flush_ms: i64,
+    /// Milliseconds to commit them, attempts and rests included.
+    pub commit_ms: i64,
+}
+
+impl CommitWork {
+    /// Of a table that was not committed.
+    pub const NOTHING: Self = Self { data_files: 0, delete_files: 0, data_file_bytes: 0, gaps_closed: 0, flush_ms: 0, commit_ms: 0 };
 }
 
 /// What happened to a table's schema.

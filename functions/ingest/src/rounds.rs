@@ -16,7 +16,7 @@ use sluice_table::{DeltaOutcome, TableError, commit_delta, prepare};
 use crate::batch::{Batch, Decision, Decisions};
 use crate::error::TableFailure;
 use crate::receive::UnitKind;
-use crate::reply::{Reply, SchemaReport, TableReport};
+use crate::reply::{CommitWork, Reply, SchemaReport, TableReport};
 use crate::resolve::{Resolved, Trouble, Work, refuse_all, resolve};
 use crate::{Ingest, IngestError, letters};
 
@@ -38,13 +38,13 @@ enum Progress {
 #[derive(Clone, Copy)]
 struct Committed {
     snapshot_id: Option<i64>,
-    added_files: usize,
     attempts: u32,
     schema: SchemaReport,
+    work: CommitWork,
 }
 
 impl Committed {
-    const NOTHING: Self = Self { snapshot_id: None, added_files: 0, attempts: 0, schema: SchemaReport::Unchanged };
+    const NOTHING: Self = Self { snapshot_id: None, attempts: 0, schema: SchemaReport::Unchanged, work: CommitWork::NOTHING };
 }
 
 /// Applies a batch.
@@ -55,7 +55,7 @@ pub async fn run(ingest: &Ingest, batch: &Batch<'_>, deadline: Deadline) -> Resu
     let error_table = |source| IngestError::ErrorTable { table: ingest.settings.errors.table.clone(), source };
     let errors = ErrorTable::open(ingest.catalog.as_ref(), &ingest.settings.errors.table).await.map_err(error_table)?;
     let progress = batch.tables.keys().map(|table| (table.clone(), Progress::Pending)).collect();
-    let mut rounds = Rounds { ingest, batch, deadline, errors, decisions: Decisions::of(batch), progress };
+    let mut rounds = Rounds { ingest, batch, deadline, errors, decisions: Decisions::of(batch), progress, stale: BTreeMap::new() };
     let mut refused = rounds.refused_at_the_door();
     for _ in 0..MAX_ROUNDS {
         rounds.check_deadline()?;
@@ -83,6 +83,8 @@ struct Rounds<'r, 'd> {
     errors: ErrorTable,
     decisions: Decisions,
     progress: BTreeMap<TableName, Progress>,
+    /// How often another writer made a table's delta stale.
+    stale: BTreeMap<TableName, u32>,
 }
 
 impl Rounds<'_, '_> {
@@ -199,15 +201,18 @@ impl Rounds<'_, '_> {
         let results: Vec<_> = futures::stream::iter(committing).buffered(MAX_TABLES_AT_ONCE).collect().await;
         for (table, outcomes, schema, result) in results {
             let progress = match result {
-                Ok(DeltaOutcome::Committed { snapshot_id, data_files, delete_files, attempts, .. }) => {
+                Ok((DeltaOutcome::Committed { snapshot_id, attempts, .. }, work)) => {
                     outcomes.into_iter().for_each(|(unit, decision)| self.decisions.set(unit, decision));
-                    Progress::Done(Committed { snapshot_id: Some(snapshot_id), added_files: data_files + delete_files, attempts, schema })
+                    Progress::Done(Committed { snapshot_id: Some(snapshot_id), attempts, schema, work })
                 }
-                Ok(DeltaOutcome::AlreadyCommitted { .. }) => {
+                Ok((DeltaOutcome::AlreadyCommitted { .. }, _)) => {
                     outcomes.into_iter().for_each(|(unit, _)| self.decisions.set(unit, Decision::Replayed));
                     Progress::Done(Committed::NOTHING)
                 }
-                Ok(DeltaOutcome::Stale { .. }) => Progress::Pending,
+                Ok((DeltaOutcome::Stale { .. }, _)) => {
+                    *self.stale.entry(table.clone()).or_default() += 1;
+                    Progress::Pending
+                }
                 Err(error) => after_trouble(&table, &Trouble { on_unavailable: self.on_unavailable(&table), error }),
             };
             self.progress.insert(table, progress);
@@ -243,20 +248,39 @@ impl Rounds<'_, '_> {
             };
             let units = self.batch.tables.get(&table).map_or(&[][..], Vec::as_slice);
             let tally = Decisions::tally_of(units.iter().map(|unit| self.decisions.get(*unit)));
-            let Committed { snapshot_id, added_files, attempts, schema } = committed;
-            tables.push(TableReport { table, tally, snapshot_id, added_files, attempts, schema });
+            let Committed { snapshot_id, attempts, schema, work } = committed;
+            let attempts = attempts + self.stale.get(&table).copied().unwrap_or_default();
+            let added_files = work.data_files + work.delete_files;
+            tables.push(TableReport { table, tally, snapshot_id, added_files, attempts, schema, work });
         }
         if failures.is_empty() {
             Ok(Reply { unbalanced: tally.unbalanced(), tally, tables })
         } else {
-            Err(IngestError::Tables { failures, tally: Box::new(tally) })
+            Err(IngestError::Tables { failures, tables, tally: Box::new(tally) })
         }
     }
 }
 
-async fn commit(ingest: &Ingest, work: Work, deadline: Deadline) -> Result<DeltaOutcome, TableError> {
+/// Writes a table's files and commits them; tells what that took.
+async fn commit(ingest: &Ingest, work: Work, deadline: Deadline) -> Result<(DeltaOutcome, CommitWork), TableError> {
+    let started = ingest.clock.now_ms();
     let prepared = prepare(&work.version, work.delta, &ingest.write_options()).await?;
-    commit_delta(work.operations.as_ref(), prepared, &ingest.commit_context(deadline)).await
+    let flushed = ingest.clock.now_ms();
+    let data_file_bytes = prepared.data_file_bytes();
+    let outcome = commit_delta(work.operations.as_ref(), prepared, &ingest.commit_context(deadline)).await?;
+    let commit_ms = ingest.clock.now_ms() - flushed;
+    let took = match &outcome {
+        DeltaOutcome::Committed { data_files, delete_files, gaps_closed, .. } => CommitWork {
+            data_files: *data_files,
+            delete_files: *delete_files,
+            data_file_bytes,
+            gaps_closed: *gaps_closed,
+            flush_ms: flushed - started,
+            commit_ms,
+        },
+        DeltaOutcome::AlreadyCommitted { .. } | DeltaOutcome::Stale { .. } => CommitWork::NOTHING,
+    };
+    Ok((outcome, took))
 }
 
 /// Fatal trouble refuses the table's records, unless the settings say that it blocks; any other trouble fails the invocation.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use arrow_array::RecordBatch;
-use iceberg::spec::{DataFile, Schema};
+use iceberg::spec::{DataContentType, DataFile, Schema};
 use sluice_model::{Claims, Coordinate, PartitionKey, TableSchema};
 use uuid::Uuid;
 
@@ -118,6 +118,13 @@ impl PreparedDelta {
     #[must_use]
     pub fn files(&self) -> &[SpecFile] {
         &self.files
+    }
+
+    /// Bytes of the data files.
+    #[must_use]
+    pub fn data_file_bytes(&self) -> u64 {
+        let data = self.files.iter().filter(|file| file.file.content_type() == DataContentType::Data);
+        data.map(|file| file.file.file_size_in_bytes()).sum()
     }
 
     /// The delta that the files were made of. Its rows and keys are gone: they are in the files.
