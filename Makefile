@@ -1,14 +1,14 @@
-# make demo | test | check | bench | corpus | contract | foreign
+# make demo | test | check | bench | corpus | contract | foreign | infra
 CARGO ?= cargo
 
-.PHONY: demo test check fmt bench corpus contract foreign
+.PHONY: demo test check fmt bench corpus contract foreign infra
 
 ## The sample events of several systems become Iceberg tables in .demo/
 demo:
 	$(CARGO) run --quiet --package sluice-local -- demo
 
-## All tests: Rust, the conformance corpus, and a foreign reader of what was written
-test: tests-rust contract foreign
+## All tests: Rust, the catalogs on real services, a foreign reader of what was written, the deployment
+test: tests-rust contract foreign infra
 
 .PHONY: tests-rust
 tests-rust:
@@ -24,6 +24,10 @@ contract:
 ## DuckDB reads the demo's tables and compares them row by row with what Sluice says they hold
 foreign:
 	tests/foreign/run.sh
+
+## The templates of infra/: linted, made in an AWS for tests, compared with the code
+infra:
+	tests/infra/run.sh
 
 ## Formatting, lints, dependencies
 check: fmt

@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use cargo_metadata::MetadataCommand;
+use sluice_ingest::start::{Configuration, StartError};
+use sluice_model::config::ConfigCode;
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
@@ -269,4 +271,23 @@ fn every_arm_of_the_configuration_has_a_golden_folder() {
     let mut found: BTreeMap<String, Vec<String>> = names(&golden).into_iter().map(|key| (key.clone(), names(&golden.join(key)))).collect();
     found.values_mut().chain(expected.values_mut()).for_each(|arms| arms.sort());
     assert_eq!(found, expected);
+}
+
+/// The configuration that the templates deploy is one that the function starts with, when it is built with the catalog.
+#[test]
+fn the_configuration_of_each_stage_is_right() {
+    let stages: Vec<PathBuf> = std::fs::read_dir(root().join("infra/pipeline")).unwrap().map(|entry| entry.unwrap().path()).collect();
+    assert!(stages.len() >= 2, "{stages:?}");
+    for stage in stages {
+        let path = stage.join("sluice.toml");
+        match Configuration::read(&path) {
+            Ok(_) => {}
+            Err(StartError::Config(error)) => {
+                let is_build = |code: ConfigCode| code == ConfigCode::ConfigUnsupported;
+                let only_that = error.problems.iter().all(|problem| is_build(problem.code) && problem.message.contains("--features"));
+                assert!(only_that, "{}: {error}", path.display());
+            }
+            Err(error @ (StartError::Unreadable { .. } | StartError::Unavailable(_))) => panic!("{}: {error}", path.display()),
+        }
+    }
 }
