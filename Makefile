@@ -1,7 +1,7 @@
-# make demo | test | check | bench | corpus | contract | foreign | infra
+# make demo | test | check | bench | corpus | contract | foreign | infra | package
 CARGO ?= cargo
 
-.PHONY: demo test check fmt bench corpus contract foreign infra
+.PHONY: demo test check fmt bench corpus contract foreign infra package
 
 ## The sample events of several systems become Iceberg tables in .demo/
 demo:
@@ -28,6 +28,10 @@ foreign:
 ## The templates of infra/: linted, made in an AWS for tests, compared with the code
 infra:
 	tests/infra/run.sh
+
+## The ingest function for Lambda: target/package/ingest.zip (FEATURES=glue, ARCH=x86_64 | arm64)
+package:
+	infra/package.sh
 
 ## Formatting, lints, dependencies
 check: fmt

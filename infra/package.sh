@@ -1,0 +1,28 @@
+#!/usr/bin/env bash
+# package.sh: builds the ingest function as target/package/ingest.zip, for AWS Lambda's provided.al2023.
+#   FEATURES=glue   catalogs to build in (glue, s3tables, rest; comma-separated)
+#   ARCH=x86_64     or arm64, which needs Rust's target aarch64-unknown-linux-gnu
+set -euo pipefail
+cd "$(dirname "$0")/.."
+features=${FEATURES:-glue}
+case ${ARCH:-x86_64} in
+  x86_64) arch=--x86-64 ;;
+  arm64) arch=--arm64 ;;
+  *) echo "ARCH is x86_64 or arm64" >&2; exit 2 ;;
+esac
+
+venv=target/package/venv
+requirements=infra/package-requirements.txt
+[ -x "$venv/bin/python" ] || python3 -m venv "$venv"
+if ! cmp --silent "$requirements" "$venv/installed.txt"; then
+  "$venv/bin/pip" install --quiet --disable-pip-version-check -r "$requirements"
+  cp "$requirements" "$venv/installed.txt"
+fi
+export PATH="$PWD/$venv/bin:$PATH"
+
+# AWS-LC gathers entropy of its own at the start, up to a second of a cold start; the kernel's is what a Lambda environment has anyway.
+export AWS_LC_SYS_NO_JITTER_ENTROPY=1
+cargo lambda build --release --locked --package sluice-ingest --features "$features" "$arch" --output-format zip
+built=${CARGO_TARGET_DIR:-target}/lambda/ingest/bootstrap.zip
+cp "$built" target/package/ingest.zip
+echo "target/package/ingest.zip: $(stat -c %s target/package/ingest.zip) bytes, ${ARCH:-x86_64}, catalogs: $features"
