@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # package.sh: builds the ingest function as target/package/ingest.zip, for AWS Lambda's provided.al2023.
-#   FEATURES=glue   catalogs to build in (glue, s3tables, rest; comma-separated)
+#   FEATURES=glue   catalogs to build in (glue, hive,s3, s3tables, rest; comma-separated)
 #   ARCH=x86_64     or arm64, which needs Rust's target aarch64-unknown-linux-gnu
 set -euo pipefail
 cd "$(dirname "$0")/.."

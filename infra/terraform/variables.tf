@@ -196,8 +196,8 @@ variable "catalog" {
   default     = "glue"
 
   validation {
-    condition     = contains(["glue", "s3tables", "rest", "sql"], var.catalog)
-    error_message = "One of glue, s3tables, rest, sql."
+    condition     = contains(["glue", "hive", "s3tables", "rest", "sql"], var.catalog)
+    error_message = "One of glue, hive, s3tables, rest, sql."
   }
 }
 
@@ -244,7 +244,7 @@ variable "catalog_credential_secret_arn" {
 }
 
 variable "function_subnet_ids" {
-  description = "Subnets of the function, for a catalog that is in a VPC (rest, sql); they need a way to S3."
+  description = "Subnets of the function, for a catalog that is in a VPC (hive, rest, sql); they need a way to S3."
   type        = list(string)
   default     = []
 }

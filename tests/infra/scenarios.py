@@ -28,6 +28,10 @@ ALL = {
     "own, none, no vpc": ("dev", {"KafkaSource": "self-managed", "MskClusterArn": "", "KafkaBootstrapServers": "b:9092", "KafkaAuthentication": "none"}),
     "s3tables": ("dev", {"Catalog": "s3tables", "WarehouseBucket": "", "TableBucketArn": ARN.format("s3tables", "bucket/lake"), "GlueResourceArns": ""}),
     "rest, in a vpc": ("dev", {"Catalog": "rest", "GlueResourceArns": "", "FunctionSubnetIds": "subnet-0a,subnet-0b", "FunctionSecurityGroupIds": "sg-0a"}),
+    "hive, in a vpc": (
+        "prod",
+        {"Catalog": "hive", "GlueResourceArns": "", "FunctionSubnetIds": "subnet-0a", "FunctionSecurityGroupIds": "sg-0a"},
+    ),
     "from a timestamp": ("prod", {"StartingPosition": "AT_TIMESTAMP", "StartingPositionTimestamp": "1772360130"}),
 }
 
