@@ -82,7 +82,7 @@ fn mixed(number: u64) -> u64 {
 fn batch(case: &Case, file: usize) -> RecordBatch {
     let fresh = (case.rows - case.replaced.min(case.rows / 2)).max(1);
     let id = |row: usize| {
-        if row < case.replaced && file > 0 && row % 2 == 0 || row >= fresh {
+        if row < case.replaced && file > 0 && row.is_multiple_of(2) || row >= fresh {
             (mixed((file * case.rows + row) as u64) % (file.max(1) * case.rows) as u64).cast_signed()
         } else {
             (file * case.rows + row) as i64
@@ -110,7 +110,7 @@ fn batch(case: &Case, file: usize) -> RecordBatch {
             )
             .with_timezone("+00:00"),
         ),
-        Arc::new(StringArray::from_iter((0..case.rows).map(|row| (of(row) % 4 == 0).then(|| format!("note {}", of(row) % 1_000))))),
+        Arc::new(StringArray::from_iter((0..case.rows).map(|row| of(row).is_multiple_of(4).then(|| format!("note {}", of(row) % 1_000))))),
     ];
     RecordBatch::try_new(arrow_schema(&schema()).unwrap(), columns).unwrap()
 }
