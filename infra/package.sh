@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# package.sh: builds the ingest function as target/package/ingest.zip, for AWS Lambda's provided.al2023.
+# package.sh: builds the functions as target/package/<function>.zip, for AWS Lambda's provided.al2023.
 #   FEATURES=glue   catalogs to build in (glue, hive,s3, s3tables, rest; comma-separated)
 #   ARCH=x86_64     or arm64, which needs Rust's target aarch64-unknown-linux-gnu
 set -euo pipefail
@@ -22,7 +22,10 @@ export PATH="$PWD/$venv/bin:$PATH"
 
 # AWS-LC gathers entropy of its own at the start, up to a second of a cold start; the kernel's is what a Lambda environment has anyway.
 export AWS_LC_SYS_NO_JITTER_ENTROPY=1
-cargo lambda build --release --locked --package sluice-ingest --features "$features" "$arch" --output-format zip
-built=${CARGO_TARGET_DIR:-target}/lambda/ingest/bootstrap.zip
-cp "$built" target/package/ingest.zip
-echo "target/package/ingest.zip: $(stat -c %s target/package/ingest.zip) bytes, ${ARCH:-x86_64}, catalogs: $features"
+functions=(ingest compact rewrite-manifests expire-snapshots remove-orphans)
+# shellcheck disable=SC2046 # one option for each function
+cargo lambda build --release --locked $(printf -- '--package sluice-%s ' "${functions[@]}") --features "$features" "$arch" --output-format zip
+for function in "${functions[@]}"; do
+  cp "${CARGO_TARGET_DIR:-target}/lambda/$function/bootstrap.zip" "target/package/$function.zip"
+  echo "target/package/$function.zip: $(stat -c %s "target/package/$function.zip") bytes, ${ARCH:-x86_64}, catalogs: $features"
+done

@@ -15,7 +15,7 @@ variable "name" {
 }
 
 variable "package" {
-  description = "The function, as make package made it."
+  description = "The ingest function, as make package made it; the others are beside it."
   type        = string
   default     = null
 }
@@ -36,10 +36,11 @@ locals {
   package       = coalesce(var.package, "${path.module}/../../target/package/ingest.zip")
   configuration = coalesce(var.configuration, "${path.module}/../pipeline")
   observability = "${path.module}/../sam/observability.yaml"
+  maintenance   = toset(["compact", "rewrite-manifests", "expire-snapshots", "remove-orphans"])
   bucket        = aws_s3_bucket.artefacts
 
   # What `sam package` does: local paths become objects. A new content is a new key, so that CloudFormation sees it.
-  template = replace(
+  template = replace(replace(
     replace(
       replace(
         file("${path.module}/../sam/template.yaml"),
@@ -51,7 +52,17 @@ locals {
     ),
     "Location: observability.yaml",
     "Location: https://${local.bucket.bucket_regional_domain_name}/${aws_s3_object.observability.key}",
+    ),
+    "Location: maintenance.yaml",
+    "Location: https://${local.bucket.bucket_regional_domain_name}/${aws_s3_object.maintenance_template.key}",
   )
+  maintenance_template = join("\n", [
+    for line in split("\n", file("${path.module}/../sam/maintenance.yaml")) : (
+      strcontains(line, "CodeUri: ../../target/package/")
+      ? "      CodeUri: s3://${local.bucket.id}/${aws_s3_object.maintenance[trimsuffix(basename(line), ".zip")].key}"
+      : line
+    )
+  ])
 }
 
 resource "aws_s3_bucket" "artefacts" {
@@ -77,6 +88,19 @@ resource "aws_s3_object" "package" {
   bucket = aws_s3_bucket.artefacts.id
   key    = "ingest-${filemd5(local.package)}.zip"
   source = local.package
+}
+
+resource "aws_s3_object" "maintenance" {
+  for_each = local.maintenance
+  bucket   = aws_s3_bucket.artefacts.id
+  key      = "${each.key}-${filemd5("${dirname(local.package)}/${each.key}.zip")}.zip"
+  source   = "${dirname(local.package)}/${each.key}.zip"
+}
+
+resource "aws_s3_object" "maintenance_template" {
+  bucket  = aws_s3_bucket.artefacts.id
+  key     = "maintenance-${md5(local.maintenance_template)}.yaml"
+  content = local.maintenance_template
 }
 
 resource "aws_s3_object" "configuration" {
@@ -136,6 +160,7 @@ resource "aws_cloudformation_stack" "pipeline" {
     CatalogTokenSecretArn        = var.catalog_token_secret_arn
     CatalogCredentialSecretArn   = var.catalog_credential_secret_arn
     FunctionSubnetIds            = join(",", var.function_subnet_ids)
+    Maintenance                  = var.maintenance
     FunctionSecurityGroupIds     = join(",", var.function_security_group_ids)
   }
 }

@@ -253,3 +253,14 @@ variable "function_security_group_ids" {
   type    = list(string)
   default = []
 }
+
+variable "maintenance" {
+  description = "none - another engine compacts the tables. With s3tables there is none, because the service does it."
+  type        = string
+  default     = "scheduled"
+
+  validation {
+    condition     = contains(["scheduled", "none"], var.maintenance)
+    error_message = "One of scheduled, none."
+  }
+}

@@ -1,5 +1,6 @@
 """What the tests of infra/ share: the templates as data, and a stack of them in moto, an AWS for tests that runs in this process."""
 
+import functools
 import json
 import os
 import re
@@ -13,6 +14,7 @@ from samtranslator.translator.translator import Translator
 ROOT = Path(__file__).resolve().parents[2]
 SAM = ROOT / "infra" / "sam"
 REGION = "eu-central-1"
+UNKNOWN_TO_MOTO = ("AWS::Lambda::EventSourceMapping", "AWS::Lambda::Alias", "AWS::Scheduler::Schedule", "AWS::CloudWatch::Alarm")
 os.environ.update(AWS_ACCESS_KEY_ID="testing", AWS_SECRET_ACCESS_KEY="testing", AWS_DEFAULT_REGION=REGION)
 os.environ.pop("AWS_PROFILE", None)
 
@@ -28,14 +30,53 @@ def parameters(stage):
 
 
 def translated():
+    """A copy of template.yaml, translated once."""
+    return json.loads(_translated())
+
+
+@functools.cache
+def _translated():
     """template.yaml as CloudFormation gets it: without SAM's types."""
     source = template()
     # `sam package` puts these in the place of the local paths.
     source["Resources"]["IngestFunction"]["Properties"]["CodeUri"] = {"Bucket": "artefacts", "Key": "ingest.zip"}
     source["Resources"]["ConfigurationLayer"]["Properties"]["ContentUri"] = {"Bucket": "artefacts", "Key": "pipeline.zip"}
-    source["Resources"].pop("Observability")
+    for nested in ("Observability", "MaintenanceFunctions"):
+        source["Resources"].pop(nested)
     source["Outputs"].pop("AlarmTopicArn")
-    return Translator({}, Parser(), boto_session=boto3.Session()).translate(source, {})
+    return json.dumps(Translator({}, Parser(), boto_session=boto3.Session()).translate(source, {}))
+
+
+def translated_maintenance():
+    """A copy of maintenance.yaml, translated once."""
+    return json.loads(_translated_maintenance())
+
+
+@functools.cache
+def _translated_maintenance():
+    """maintenance.yaml as CloudFormation gets it."""
+    source = template("maintenance.yaml")
+    for each in source["Resources"].values():
+        if each["Type"] == "AWS::Serverless::Function":
+            each["Properties"]["CodeUri"] = {"Bucket": "artefacts", "Key": "ingest.zip"}
+    return json.dumps(Translator({}, Parser(), boto_session=boto3.Session()).translate(source, {}))
+
+
+def maintenance_parameters(values):
+    """What template.yaml gives maintenance.yaml for parameters of its own."""
+    source = template()
+    given = {name: each.get("Default") for name, each in source["Parameters"].items()} | values
+    made = {"ConfigurationLayer": "arn:aws:lambda:eu-central-1:111122223333:layer:sluice:1", "AWS::StackName": "sluice-test"}
+    found = {}
+    for name, value in source["Resources"]["MaintenanceFunctions"]["Properties"]["Parameters"].items():
+        match value:
+            case {"Ref": other} | {"Fn::Join": [",", {"Ref": other}]}:
+                found[name] = str((given | made)[other])
+            case {"Fn::GetAtt": _}:
+                found[name] = "arn:aws:sns:eu-central-1:111122223333:alarms"
+            case _:
+                raise ValueError(value)
+    return found
 
 
 class Conditions:
@@ -103,8 +144,8 @@ def deploy(name, source, values):
     missing = {name for name, each in source["Parameters"].items() if "Default" not in each} - values.keys()
     assert not missing, f"the template needs {missing}"
     source = Conditions(source, values).resources(source)
-    # moto knows neither mappings of Kafka topics nor aliases; test_mapping.py has the former.
-    missing = [key for key, each in source["Resources"].items() if each["Type"] in ("AWS::Lambda::EventSourceMapping", "AWS::Lambda::Alias")]
+    # test_mapping.py and test_schedules.py look at these.
+    missing = [key for key, each in source["Resources"].items() if each["Type"] in UNKNOWN_TO_MOTO]
     for key in missing:
         source["Resources"].pop(key)
     source["Outputs"] = {key: each for key, each in source["Outputs"].items() if each["Value"].get("Ref") not in missing}

@@ -17,12 +17,17 @@ OF_MAPPINGS = {
 }
 
 
+STATES = {"ExecutionsFailed", "ExecutionsSucceeded"}
+
+
 def functions():
     return {name: each["Properties"] for name, each in template()["Resources"].items() if each["Type"] == "AWS::Serverless::Function"}
 
 
 def test_every_environment_variable_is_read_by_the_code():
-    found = {name for each in functions().values() for name in each["Environment"]["Variables"]}
+    environments = [each["Environment"] for each in functions().values()]
+    environments.append(template("maintenance.yaml")["Globals"]["Function"]["Environment"])
+    found = {name for each in environments for name in each["Variables"]}
     assert "SLUICE_CONFIG" in found
     for name in found:
         assert f'"{name}"' in CODE, f"nothing reads {name}"
@@ -49,7 +54,7 @@ def test_the_function_has_time_to_commit(stage):
 
 
 def alarms():
-    found = template("observability.yaml")["Resources"]
+    found = template("observability.yaml")["Resources"] | template("maintenance.yaml")["Resources"]
     return {name: each["Properties"] for name, each in found.items() if each["Type"] == "AWS::CloudWatch::Alarm"}
 
 
@@ -84,6 +89,8 @@ def test_alarms_and_dashboard_use_metrics_that_there_are():
                 assert metric in OF_FUNCTIONS, f"{place}: {metric}"
             case "AWS/Lambda", "EventSourceMappingUUID":
                 assert metric in OF_MAPPINGS, f"{place}: {metric}"
+            case "AWS/States", "StateMachineArn":
+                assert metric in STATES, f"{place}: {metric}"
             case _:
                 raise AssertionError(f"{place}: {namespace} has no {dimension}")
 
@@ -108,7 +115,7 @@ def test_every_alarm_has_an_entry_in_the_runbook_and_the_other_way_round():
             assert part in text, f"{name} lacks {part}"
     for name, alarm in alarms().items():
         assert alarm["AlarmName"] == {"Fn::Sub": f"${{PipelineName}}-{name}"} and "docs/runbook.md" in alarm["AlarmDescription"]
-        assert alarm["AlarmActions"] == [{"Ref": "AlarmTopic"}]
+        assert alarm["AlarmActions"] in ([{"Ref": "AlarmTopic"}], [{"Ref": "AlarmTopicArn"}])
 
 
 def test_expressions_of_alarms_and_widgets_use_metrics_of_theirs():

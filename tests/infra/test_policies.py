@@ -12,7 +12,7 @@ from botocore import xform_name
 from moto import mock_aws
 
 import scenarios
-from support import ROOT, artefacts, deploy, translated
+from support import ROOT, artefacts, deploy, maintenance_parameters, translated, translated_maintenance
 
 CALLS = tomllib.loads((ROOT / "tests/infra/calls.toml").read_text())
 SOURCES = {
@@ -83,11 +83,13 @@ def as_list(value):
     return value if isinstance(value, list) else [value]
 
 
-def role_policies(values):
-    """The statements of the role's policies, as they are in a stack made in moto."""
+def role_policies(values, role="IngestRole"):
+    """The statements of a role's policies, as they are in a stack made in moto."""
     with mock_aws():
         artefacts()
-        role = deploy("sluice-test", translated(), values)["IngestRole"]
+        is_ingest = role == "IngestRole"
+        stack = (translated(), values) if is_ingest else (translated_maintenance(), maintenance_parameters(values))
+        role = deploy("sluice-test", *stack)[role]
         client = boto3.client("iam")
         names = client.list_role_policies(RoleName=role)["PolicyNames"]
         documents = {name: client.get_role_policy(RoleName=role, PolicyName=name)["PolicyDocument"] for name in names}
@@ -102,6 +104,40 @@ def test_the_role_has_what_its_function_calls_and_nothing_else(scenario):
     policies = role_policies(values)
     found = {name: {action for each in statements for action in as_list(each["Action"])} for name, statements in policies.items()}
     assert found == expected(values)
+    assert_least(policies)
+
+
+MAINTENANCE = {"Compact": "compact", "RewriteManifests": "rewrite-manifests", "ExpireSnapshots": "expire-snapshots", "RemoveOrphans": "remove-orphans"}
+
+
+@pytest.mark.parametrize("scenario", ["prod", "prod with an encrypted warehouse", "rest, in a vpc"])
+@pytest.mark.parametrize("role", MAINTENANCE)
+def test_a_maintenance_role_has_what_its_function_calls_and_nothing_else(role, scenario):
+    values = scenarios.values(scenario)
+    policies = role_policies(values, f"{role}Role")
+    found = {name: {action for each in statements for action in as_list(each["Action"])} for name, statements in policies.items()}
+    of = CALLS["functions"][MAINTENANCE[role]]
+    actions = {service: {action for call in calls for action in CALLS[service][call]} for service, calls in of.items()}
+    wanted = {"logs": set(CALLS["lambda"]["logs"])}
+    wanted["warehouse"] = actions["s3"] | ({"kms:GenerateDataKey", "kms:Decrypt"} if values.get("WarehouseKmsKeyArn") else set())
+    if values["Catalog"] == "glue":
+        wanted["glue"] = actions["glue"]
+    if values.get("FunctionSubnetIds"):
+        wanted["network"] = set(CALLS["lambda"]["network"])
+    assert found == wanted
+    assert_least(policies)
+
+
+@pytest.mark.parametrize("role", ["TimerRole", "MaintainRole"])
+def test_schedules_and_the_state_machine_start_only_what_is_theirs(role):
+    policies = role_policies(scenarios.values("prod"), role)
+    assert_least(policies)
+    resources = [resource for statements in policies.values() for each in statements for resource in as_list(each["Resource"])]
+    assert resources and all("*" not in resource and "sluice-test-" in resource for resource in resources), resources
+
+
+def assert_least(policies):
+    """No wildcard stands for actions, none for all things of a service."""
     for name, statement in ((name, each) for name, statements in policies.items() for each in statements):
         assert statement["Effect"] == "Allow" and "NotAction" not in statement and "NotResource" not in statement
         actions, resources = as_list(statement["Action"]), as_list(statement["Resource"])

@@ -77,7 +77,7 @@ def test_every_parameter_is_given():
         assert f"var.{snake(name)}" in re.findall(r"var\.\w+", expression), name
 
 
-@pytest.mark.parametrize("path", ["CodeUri: ../../target/package/ingest.zip", "ContentUri: ../pipeline/", "Location: observability.yaml"])
+@pytest.mark.parametrize("path", ["CodeUri: ../../target/package/ingest.zip", "ContentUri: ../pipeline/", "Location: observability.yaml", "Location: maintenance.yaml"])
 def test_local_paths_of_the_template_are_replaced(path):
     assert (SAM / "template.yaml").read_text().count(path) == 1
     assert (MODULE / "main.tf").read_text().count(f'"{path}"') == 1
@@ -85,6 +85,12 @@ def test_local_paths_of_the_template_are_replaced(path):
 
 def test_no_local_path_is_forgotten_and_the_template_is_not_too_large():
     source = (SAM / "template.yaml").read_text()
-    assert len(re.findall(r"(?:Uri|Location): (?!!)\S+", source)) == 3
+    assert len(re.findall(r"(?:Uri|Location): (?!!)\S+", source)) == 4
     # CloudFormation's limit for a template that is sent with the request; paths of objects are longer than local ones.
     assert len(source.encode()) < 51_200 - 1_000
+
+
+def test_the_maintenance_functions_are_those_of_their_template():
+    lines = re.findall(r"^      CodeUri: ../../target/package/([\w-]+)\.zip$", (SAM / "maintenance.yaml").read_text(), re.MULTILINE)
+    (listed,) = re.findall(r"maintenance   = toset\(\[(.*)\]\)", (MODULE / "main.tf").read_text())
+    assert sorted(lines) == sorted(re.findall(r'"([\w-]+)"', listed)) and len(lines) == 4
