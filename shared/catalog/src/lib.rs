@@ -19,6 +19,8 @@ pub mod rest;
 pub mod s3tables;
 pub mod sql;
 mod sql_errors;
+#[cfg(any(feature = "glue", feature = "hive"))]
+mod type_text;
 mod warehouse;
 
 pub use config::{CatalogConfig, CatalogConfigError};

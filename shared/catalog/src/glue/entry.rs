@@ -7,8 +7,8 @@ use aws_sdk_glue::types::{Column, StorageDescriptor, Table, TableInput};
 use iceberg::spec::{NestedField, TableMetadata};
 use sluice_model::TableName;
 
-use super::types::type_text;
 use crate::pointer::NewPointer;
+use crate::type_text::type_text;
 
 pub(super) const TABLE_TYPE: &str = "table_type";
 pub(super) const METADATA_LOCATION: &str = "metadata_location";

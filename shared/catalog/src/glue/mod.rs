@@ -6,7 +6,6 @@
 mod entry;
 mod errors;
 mod pointers;
-mod types;
 
 use std::sync::Arc;
 

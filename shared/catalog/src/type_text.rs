@@ -1,9 +1,10 @@
-//! Iceberg's types in Glue's words, as Iceberg's own Java catalog writes them.
+//! Iceberg's types in the words of Hive, which are Glue's too, as Iceberg's own Java catalogs write them. A timestamp with a zone is a plain `timestamp`, as Spark
+//! writes it: clients of Hive 2 cannot read the longer name that Hive 3 has for it.
 
 use iceberg::spec::{PrimitiveType, Type};
 
 /// The type's text.
-pub(super) fn type_text(kind: &Type) -> String {
+pub(crate) fn type_text(kind: &Type) -> String {
     match kind {
         Type::Primitive(primitive) => primitive_text(primitive),
         Type::Struct(fields) => {
@@ -34,7 +35,7 @@ fn primitive_text(primitive: &PrimitiveType) -> String {
 
 #[cfg(test)]
 mod tests {
-    use iceberg::spec::{ListType, NestedField, StructType};
+    use iceberg::spec::{ListType, NestedField, NestedFieldRef, StructType};
 
     use super::*;
 
@@ -48,5 +49,20 @@ mod tests {
         ];
         assert_eq!(type_text(&Type::Struct(StructType::new(fields))), "struct<d:decimal(38,6),l:array<timestamp>>");
         assert_eq!(type_text(&Type::Primitive(PrimitiveType::Uuid)), "string");
+    }
+
+    fn field(name: &str, kind: Type) -> NestedFieldRef {
+        NestedField::optional(1, name, kind).into()
+    }
+
+    #[test]
+    fn nested_types_are_written_as_hive_writes_them() {
+        let point = Type::Struct(StructType::new(vec![
+            field("x", Type::Primitive(PrimitiveType::Long)),
+            field("at", Type::Primitive(PrimitiveType::Timestamptz)),
+        ]));
+        let list = Type::List(ListType { element_field: field("element", point) });
+        assert_eq!(type_text(&list), "array<struct<x:bigint,at:timestamp>>");
+        assert_eq!(type_text(&Type::Primitive(PrimitiveType::Decimal { precision: 12, scale: 2 })), "decimal(12,2)");
     }
 }
