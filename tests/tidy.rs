@@ -22,6 +22,7 @@ fn allowed() -> BTreeMap<&'static str, Vec<&'static str>> {
         ("sluice-storage", vec!["sluice-model"]),
         ("sluice-catalog", vec!["sluice-model", "sluice-storage", "sluice-table"]),
         ("sluice-deadletter", vec!["sluice-model", "sluice-table"]),
+        ("sluice-kafka", vec!["sluice-model", "sluice-deadletter"]),
         ("sluice-maintenance", vec!["sluice-model", "sluice-storage", "sluice-table"]),
         ("sluice-telemetry", vec!["sluice-model"]),
         ("sluice-runtime", vec!["sluice-model", "sluice-codec", "sluice-pipeline"]),
@@ -29,11 +30,14 @@ fn allowed() -> BTreeMap<&'static str, Vec<&'static str>> {
 }
 
 /// Foreign crates that may stand only in some of ours.
-const CONFINED: [(&str, &[&str]); 10] = [
+const CONFINED: [(&str, &[&str]); 13] = [
     ("iceberg", &["sluice-table", "sluice-storage", "sluice-catalog", "sluice-testkit", "sluice-local"]),
     ("aws-sdk-s3", &["sluice-storage"]),
     ("aws-sdk-glue", &["sluice-catalog", "sluice-contract"]),
     ("aws-sdk-s3tables", &["sluice-catalog"]),
+    ("aws-sdk-secretsmanager", &["sluice-kafka"]),
+    ("aws-msk-iam-sasl-signer", &["sluice-kafka"]),
+    ("rdkafka", &["sluice-kafka", "sluice-mapping"]),
     ("hive_metastore", &["sluice-catalog", "sluice-contract"]),
     ("reqwest", &["sluice-catalog"]),
     ("sqlx", &["sluice-catalog"]),
@@ -61,6 +65,7 @@ const CONFINED: [(&str, &[&str]); 10] = [
             "sluice-tests",
             "sluice-table",
             "sluice-catalog",
+            "sluice-kafka",
         ],
     ),
     ("clap", &["sluice-local"]),

@@ -7,6 +7,7 @@ use async_trait::async_trait;
 use serde_json::Value;
 use sluice_catalog::{CatalogConfig, RestSecrets, Services};
 use sluice_deadletter::NoTopic;
+use sluice_kafka::KafkaConfig;
 use sluice_runtime::environment::secret;
 use sluice_runtime::settings::parse_toml;
 use sluice_runtime::{ConfigError, RandomIds, Settings, SystemClock};
@@ -49,6 +50,7 @@ impl Sleep for TokioSleep {
 pub struct Configuration {
     settings: Settings,
     catalog: CatalogConfig,
+    kafka: KafkaConfig,
 }
 
 impl Configuration {
@@ -69,12 +71,22 @@ impl Configuration {
     /// [`ConfigError`] with all problems.
     pub fn from_value(value: Value, base: &Path) -> Result<Self, ConfigError> {
         let catalog = CatalogConfig::read(value.get("catalog").cloned().unwrap_or(Value::Null), base);
-        match (Settings::from_value(value), catalog) {
-            (Ok(settings), Ok(catalog)) => Ok(Self { settings, catalog }),
-            (Ok(_), Err(catalog)) => Err(ConfigError { problems: catalog.problems }),
-            (Err(settings), Ok(_)) => Err(settings),
-            (Err(settings), Err(catalog)) => Err(ConfigError { problems: [catalog.problems, settings.problems].concat() }),
+        let kafka = KafkaConfig::read(&value, base);
+        match (Settings::from_value(value), catalog, kafka) {
+            (Ok(settings), Ok(catalog), Ok(kafka)) => Ok(Self { settings, catalog, kafka }),
+            (settings, catalog, kafka) => {
+                let catalog = catalog.err().map(|error| error.problems);
+                let settings = settings.err().map(|error| error.problems);
+                let kafka = kafka.err().map(|error| error.problems);
+                Err(ConfigError { problems: [catalog, settings, kafka].into_iter().flatten().flatten().collect() })
+            }
         }
+    }
+
+    /// Which Kafka it names.
+    #[must_use]
+    pub const fn kafka(&self) -> &KafkaConfig {
+        &self.kafka
     }
 }
 

@@ -180,6 +180,8 @@ fn read_source(mut section: Section, registries: &BTreeSet<String>, problems: &m
         String::new()
     });
     let epoch = section.read("epoch", problems).unwrap_or(0);
+    // How `sluice run` reads the source: read by the Kafka crate.
+    section.take("kafka");
     let listed = section.section_list("formats", problems);
     if listed.is_empty() {
         problems.add(ConfigCode::ConfigInvalid, &section.path_of("formats"), "at least one [[source.formats]] is needed");
@@ -216,11 +218,9 @@ fn read_registries(root: &mut Section, problems: &mut Problems) -> BTreeSet<Stri
 fn read_errors(mut section: Section, problems: &mut Problems) -> ErrorSettings {
     let parse = |text: &str| TableName::parse(text).ok_or("expected namespace.table");
     let table = section.parse("table", parse, problems);
-    let topic: Option<String> = section.read("topic", problems);
-    let _brokers: Option<String> = section.read("brokers", problems);
-    if topic.is_some_and(|topic| !topic.is_empty()) {
-        let message = "this version keeps dead letters in the error table only";
-        problems.add(ConfigCode::ConfigUnsupported, &section.path_of("topic"), message);
+    // The topic is read by the Kafka crate, which knows what this program was built with.
+    for key in ["topic", "brokers", "security", "properties"] {
+        section.take(key);
     }
     let on_failure = section.read("on_failure", problems).unwrap_or(OnTopicFailure::Block);
     let max_raw_bytes = section.read("max_raw_bytes", problems).unwrap_or(1_048_576);
