@@ -31,6 +31,8 @@ pub(crate) enum Command {
     Validate,
     /// Run a function here with the events in files.
     Invoke(InvokeArgs),
+    /// Consume Kafka topics and apply them, as Lambda's event-source mapping does, until it is stopped.
+    Run(crate::run_args::RunArgs),
     /// Look at tables.
     #[command(subcommand)]
     Table(TableCommand),

@@ -36,6 +36,12 @@ impl Failure {
         Self { exit: Exit::Failed, message: message.into(), hint: hint.into() }
     }
 
+    /// The configuration or the command line is wrong.
+    #[cfg(feature = "run")]
+    pub(crate) fn config(message: impl Into<String>, hint: impl Into<String>) -> Self {
+        Self { exit: Exit::Config, message: message.into(), hint: hint.into() }
+    }
+
     /// What was named is not there.
     pub(crate) fn not_found(message: impl Into<String>, hint: impl Into<String>) -> Self {
         Self { exit: Exit::NotFound, message: message.into(), hint: hint.into() }

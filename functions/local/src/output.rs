@@ -79,6 +79,28 @@ impl Output {
         }
     }
 
+    /// Whether a person reads it.
+    #[cfg(feature = "run")]
+    #[must_use]
+    pub(crate) fn is_text(&self) -> bool {
+        self.form == Form::Text
+    }
+
+    /// A line of JSON, whatever the form: for what goes on for long and is read by a program when no person looks.
+    #[cfg(feature = "run")]
+    pub(crate) fn json_line(&self, json: &Value) {
+        println!("{json}");
+    }
+
+    /// Writes lines over the `before` lines that were written last.
+    #[cfg(feature = "run")]
+    pub(crate) fn redraw(&self, before: usize, lines: &[String]) {
+        if before > 0 {
+            anstream::print!("\x1b[{before}A\x1b[J");
+        }
+        lines.iter().for_each(|line| self.line(line));
+    }
+
     /// A table with a header row, its columns as wide as they need.
     pub(crate) fn table(&self, header: &[&str], rows: &[Vec<String>]) {
         let mut widths: Vec<usize> = header.iter().map(|cell| cell.chars().count()).collect();

@@ -7,6 +7,8 @@ mod health;
 mod init;
 mod invoke;
 mod maintain;
+#[cfg(feature = "run")]
+mod run;
 pub(crate) mod table;
 mod validate;
 
@@ -30,6 +32,10 @@ pub(crate) async fn run(cli: Cli, output: &Output) -> Result<(), Failure> {
         Command::Init(args) => init::run(&args, output),
         Command::Validate => validate::run(&cli.config, output).await,
         Command::Invoke(args) => invoke::run(&open(&cli.config).await?, &args, output).await,
+        #[cfg(feature = "run")]
+        Command::Run(args) => run::run(&cli.config, args, output).await,
+        #[cfg(not(feature = "run"))]
+        Command::Run(args) => Err(without_kafka(&args)),
         Command::Compact(args) => maintain::jobs(&cli.config, (&[JobName::Compact], &args), output).await,
         Command::Expire(args) => maintain::jobs(&cli.config, (&[JobName::Expire], &args), output).await,
         Command::Manifests(args) => maintain::jobs(&cli.config, (&[JobName::Manifests], &args), output).await,
@@ -51,4 +57,12 @@ pub(crate) async fn run(cli: Cli, output: &Output) -> Result<(), Failure> {
 /// The function that the configuration file describes.
 async fn open(config: &Path) -> Result<Ingest, Failure> {
     Ok(start::start(start::Configuration::read(config)?).await?)
+}
+
+/// What is said where `run` is not built in.
+#[cfg(not(feature = "run"))]
+fn without_kafka(args: &crate::run_args::RunArgs) -> Failure {
+    let asked = args.given.join(" ");
+    let message = format!("`run {asked}`: this program was built without Kafka");
+    Failure { exit: crate::failure::Exit::Config, message, hint: "build it with --features kafka".to_owned() }
 }
