@@ -1,0 +1,68 @@
+//! What an operator does with `sluice run`.
+
+use crate::broker::{self, produce};
+use crate::model::Model;
+use crate::program::Program;
+use crate::records::{TOPICS, config, record};
+use crate::rng::Rng;
+
+/// The same topics under another name, so that tests do not meet.
+fn config_of(prefix: &str) -> String {
+    config(&broker::address()).replace("cdc.", prefix)
+}
+
+async fn filled(prefix: &str, records: u64) -> (Program, Model) {
+    let names: Vec<String> = TOPICS.iter().map(|topic| topic.replace("cdc.", prefix)).collect();
+    broker::topics(&names.iter().map(String::as_str).collect::<Vec<_>>()).await;
+    let mut rng = Rng(11);
+    let mut model = Model::default();
+    let records = (0..records).map(|n| {
+        let made = record(&mut rng, n);
+        let topic = names.iter().find(|name| name.ends_with(made.topic.trim_start_matches("cdc."))).unwrap().clone();
+        crate::records::Record { topic: topic.leak(), ..made }
+    });
+    produce(&broker::producer(), records.collect(), &mut model).await;
+    (Program::new(&config_of(prefix)), model)
+}
+
+#[tokio::test]
+async fn a_stop_ends_in_order_and_metrics_are_served_meanwhile() {
+    let (program, model) = filled("stop.", 5_000).await;
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let address = format!("127.0.0.1:{port}");
+    let mut running = program.start(&["run", "--metrics", &address, "--report-every-s", "1"], "run");
+    running.wait_for("\"records\":5000");
+    let metrics = http_get(&address);
+    assert!(metrics.contains("sluice_records_total 5000"), "{metrics}");
+    assert!(metrics.contains("sluice_lag 0"), "{metrics}");
+    assert!(metrics.contains("sluice_table_units_total{table=\"lake.orders\",outcome=\"rows\"}"), "{metrics}");
+    running.stop();
+    model.compare(&program);
+}
+
+fn http_get(address: &str) -> String {
+    use std::io::{Read as _, Write as _};
+    let mut stream = std::net::TcpStream::connect(address).unwrap();
+    stream.write_all(b"GET /metrics HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").unwrap();
+    let mut text = String::new();
+    stream.read_to_string(&mut text).unwrap();
+    text
+}
+
+#[tokio::test]
+async fn starting_positions_are_those_of_the_command_line() {
+    let (program, model) = filled("start.", 3_000).await;
+    let records = |arguments: &[&str]| -> u64 {
+        let log = program.ok(&[&["run", "--until", "end"], arguments].concat());
+        let last = log.lines().rfind(|line| line.starts_with('{')).unwrap().to_owned();
+        serde_json::from_str::<serde_json::Value>(&last).unwrap()["records"].as_u64().unwrap()
+    };
+    assert_eq!(records(&["--group", "late", "--start", "latest"]), 0);
+    assert_eq!(records(&["--group", "future", "--start", "2100-01-01T00:00:00Z"]), 0);
+    let (code, text) = program.fails(&["run", "--until", "end", "--group", "none", "--start", "committed"]);
+    assert_eq!(code, Some(1));
+    assert!(text.contains("NO_COMMITTED_OFFSET"), "{text}");
+    assert_eq!(records(&["--start", "2000-01-01T00:00:00Z"]), 3_000);
+    assert_eq!(records(&[]), 0);
+    model.compare(&program);
+}
