@@ -20,6 +20,10 @@ pub(crate) struct RunArgs {
     /// The consumer group; without it source.kafka.group.
     #[arg(long)]
     pub group: Option<String>,
+    /// The name of this process in its group, when it always has the same (static membership, KIP-345): started anew within the session timeout it goes on
+    /// with its partitions, without a rebalance.
+    #[arg(long)]
+    pub instance_id: Option<String>,
     /// Where partitions begin for which the group has committed nothing: earliest, latest, committed (that is an error then), or a time such as
     /// 2026-11-29T08:00:00Z.
     #[arg(long, default_value = "earliest", value_parser = start)]

@@ -1,6 +1,6 @@
 //! What librdkafka calls back: rebalances, statistics, refused commits, tokens.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::error::Error;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -21,7 +21,7 @@ use crate::progress::{PartitionProgress, Progress};
 use crate::start::{Known, Start, StartError, StartPlan, Turn};
 
 /// How long the broker may take to answer a question about positions.
-const ASK: Duration = Duration::from_secs(30);
+pub(crate) const ASK: Duration = Duration::from_secs(30);
 /// How long a rebalance waits for events of partitions that are taken away. The group waits meanwhile.
 const DRAIN: Duration = Duration::from_secs(60);
 
@@ -42,7 +42,6 @@ pub(crate) struct Context {
     plan: StartPlan,
     had: Mutex<BTreeSet<TopicPartition>>,
     assigned: Mutex<Option<BTreeSet<TopicPartition>>>,
-    targets: Mutex<BTreeMap<TopicPartition, i64>>,
     failure: Mutex<Option<ConsumerError>>,
     progress: Arc<Progress>,
     tokens: Tokens,
@@ -68,8 +67,8 @@ fn partitions_in(list: &TopicPartitionList) -> Vec<TopicPartition> {
 
 impl Context {
     pub(crate) fn new(lanes: Lanes, plan: StartPlan, (progress, tokens, signal): (Arc<Progress>, Tokens, watch::Receiver<Signal>)) -> Self {
-        let (had, assigned, targets, failure) = (Mutex::default(), Mutex::default(), Mutex::default(), Mutex::default());
-        Self { lanes: Mutex::new(lanes), plan, had, assigned, targets, failure, progress, tokens, signal }
+        let (had, assigned, failure) = (Mutex::default(), Mutex::default(), Mutex::default());
+        Self { lanes: Mutex::new(lanes), plan, had, assigned, failure, progress, tokens, signal }
     }
 
     pub(crate) fn lanes(&self) -> MutexGuard<'_, Lanes> {
@@ -83,11 +82,6 @@ impl Context {
     /// The partitions that this process has; `None` before the group has met.
     pub(crate) fn assigned(&self) -> Option<BTreeSet<TopicPartition>> {
         locked(&self.assigned).clone()
-    }
-
-    /// Where the partition ended when this process first had it.
-    pub(crate) fn target(&self, partition: &TopicPartition) -> Option<i64> {
-        locked(&self.targets).get(partition).copied()
     }
 
     pub(crate) fn progress(&self) -> &Progress {
@@ -134,7 +128,6 @@ impl Context {
             if position.expired > 0 {
                 tracing::error!(%partition, records = position.expired, "records are gone from the broker and were never applied");
             }
-            locked(&self.targets).entry(partition.clone()).or_insert(high);
             self.progress.with(|numbers| {
                 numbers.records_expired += position.expired;
                 let progress = PartitionProgress { applied: None, started: Some(position.offset), end: Some(high), fetched: None };
@@ -172,16 +165,19 @@ impl Context {
     /// Commits what is applied of these partitions and waits for the broker.
     pub(crate) fn commit_applied(&self, consumer: &BaseConsumer<Self>, partitions: &[TopicPartition]) {
         let numbers = self.progress.snapshot();
-        let applied = partitions.iter().filter_map(|partition| {
-            let offset = numbers.partitions.get(partition)?.applied?;
-            Some((partition.clone(), Offset::Offset(offset)))
-        });
-        let list = offsets_list(applied);
-        if list.count() > 0
-            && let Err(error) = consumer.commit(&list, CommitMode::Sync)
-        {
-            tracing::warn!(%error, "offsets were not committed; the records come again and are recognised");
-        }
+        let applied = partitions.iter().filter_map(|partition| Some((partition.clone(), numbers.partitions.get(partition)?.applied?)));
+        commit_now(consumer, applied);
+    }
+}
+
+/// Commits and waits for the broker.
+pub(crate) fn commit_now(consumer: &BaseConsumer<Context>, positions: impl Iterator<Item = (TopicPartition, i64)>) {
+    let list = offsets_list(positions.map(|(partition, offset)| (partition, Offset::Offset(offset))));
+    if list.count() == 0 {
+        return;
+    }
+    if let Err(error) = consumer.commit(&list, CommitMode::Sync) {
+        tracing::warn!(%error, "offsets were not committed; the records come again and are recognised");
     }
 }
 
@@ -189,7 +185,7 @@ fn shown(positions: &[(TopicPartition, i64)]) -> String {
     positions.iter().map(|(partition, offset)| format!("{partition}@{offset}")).collect::<Vec<_>>().join(" ")
 }
 
-fn offset_in(list: &TopicPartitionList, partition: &TopicPartition) -> Option<i64> {
+pub(crate) fn offset_in(list: &TopicPartitionList, partition: &TopicPartition) -> Option<i64> {
     match list.find_partition(&partition.topic, partition.partition)?.offset() {
         Offset::Offset(offset) => Some(offset),
         _ => None,

@@ -5,6 +5,7 @@
 //! any point makes records come again, and the tables' ledgers know them. [`mapping::run`] is where to start reading.
 
 mod context;
+mod ends;
 pub mod event;
 pub mod function;
 pub mod http;
@@ -16,6 +17,7 @@ mod pending;
 mod poller;
 pub mod progress;
 pub mod start;
+pub mod topics;
 
 pub use context::ConsumerError;
 pub use event::EventLimits;
@@ -29,3 +31,4 @@ pub use progress::{Progress, Snapshot};
 /// librdkafka's properties, so that callers need not name the client.
 pub use rdkafka::ClientConfig as ConsumerConfig;
 pub use start::{CommittedOffsets, OnExpired, Start, StartPlan};
+pub use topics::Topics;

@@ -18,6 +18,7 @@ use crate::lanes::{Batching, LaneEnd, Lanes};
 use crate::poller::{Ending, Poller, Until};
 use crate::progress::Progress;
 use crate::start::{OnExpired, StartPlan};
+use crate::topics::Topics;
 
 /// Why a mapping ended without being told to. What is not committed is delivered again by the next one.
 #[derive(Debug, thiserror::Error)]
@@ -36,8 +37,8 @@ pub enum MappingError {
 /// Which topics, and how they are consumed.
 #[derive(Debug, Clone)]
 pub struct MappingOptions {
-    /// Topics; one that begins with `^` is a regular expression.
-    pub topics: Vec<String>,
+    /// Which topics.
+    pub topics: Topics,
     /// How events are cut.
     pub batching: Batching,
     /// Lanes: how many events may be in the function at once.
@@ -117,10 +118,15 @@ pub async fn run(
     let context = Context::new(lanes, options.start.clone(), (Arc::clone(&services.progress), tokens, signals.clone()));
     let consumer: Arc<BaseConsumer<Context>> =
         Arc::new(consumer_config(connection, &options).create_with_context(context).map_err(ConsumerError::from)?);
-    let topics: Vec<&str> = options.topics.iter().map(String::as_str).collect();
-    consumer.subscribe(&topics).map_err(ConsumerError::from)?;
-    let poller =
-        Poller { consumer: Arc::clone(&consumer), clock: Arc::clone(&services.clock), until: options.until, runtime: Handle::current() };
+    let subscription = options.topics.subscription();
+    consumer.subscribe(&subscription.iter().map(String::as_str).collect::<Vec<_>>()).map_err(ConsumerError::from)?;
+    let poller = Poller {
+        consumer: Arc::clone(&consumer),
+        clock: Arc::clone(&services.clock),
+        topics: options.topics.clone(),
+        until: options.until,
+        runtime: Handle::current(),
+    };
     let mut lanes = lanes_of(ends, (&options, services), (&consumer, &signals));
     let mut polling = tokio::task::spawn_blocking(move || poller.run());
     let mut stop = std::pin::pin!(stop);

@@ -13,7 +13,9 @@ use sluice_model::{Class, Clock, Header, RecordTimestamp, SourceRecord, Timestam
 use tokio::runtime::Handle;
 
 use crate::context::{ConsumerError, Context, offsets_list, partition_of};
+use crate::ends::{Ends, Quiet};
 use crate::event::Record;
+use crate::topics::Topics;
 
 /// The longest wait for a record: signals and windows are looked at in between.
 const POLL: Duration = Duration::from_millis(100);
@@ -45,6 +47,7 @@ pub enum Ending {
 pub(crate) struct Poller {
     pub(crate) consumer: Arc<BaseConsumer<Context>>,
     pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) topics: Topics,
     pub(crate) until: Until,
     pub(crate) runtime: Handle,
 }
@@ -53,6 +56,10 @@ impl Poller {
     /// Polls until it is told to stop or has reached the end.
     pub(crate) fn run(&self) -> Result<Ending, ConsumerError> {
         let context = self.consumer.context();
+        let ends = match self.until {
+            Until::Stopped => Ends::default(),
+            Until::End => Ends::now(&self.consumer, &self.topics)?,
+        };
         let (mut place, mut looked_ms, mut came_ms) = (partition_of("", 0), 0, self.clock.now_ms());
         while !context.stopped() {
             let wait = context.lanes().next_window(self.clock.now_ms(), POLL);
@@ -71,8 +78,9 @@ impl Poller {
             self.hand_on(now_ms)?;
             if self.until == Until::End && now_ms.saturating_sub(looked_ms) >= LOOK_MS {
                 looked_ms = now_ms;
-                if self.has_reached_end(now_ms.saturating_sub(came_ms) >= QUIET_MS)? {
-                    return Ok(self.finish());
+                let quiet = if now_ms.saturating_sub(came_ms) >= QUIET_MS { Quiet::Yes } else { Quiet::No };
+                if self.has_reached_end(&ends, quiet)? {
+                    return Ok(Ending::ReachedEnd);
                 }
             }
         }
@@ -139,21 +147,13 @@ impl Poller {
         Ok(())
     }
 
-    fn has_reached_end(&self, quiet: bool) -> Result<bool, ConsumerError> {
-        let context = self.consumer.context();
-        let Some(assigned) = context.assigned() else { return Ok(false) };
-        let positions = self.consumer.position()?;
-        let numbers = context.progress().snapshot();
-        Ok(assigned.iter().all(|partition| {
-            let Some(target) = context.target(partition) else { return false };
-            let polled = match positions.find_partition(&partition.topic, partition.partition).map(|element| element.offset()) {
-                Some(Offset::Offset(offset)) => Some(offset),
-                _ => None,
-            };
-            let progress = numbers.partitions.get(partition).copied().unwrap_or_default();
-            let fetched = progress.fetched.filter(|_| quiet);
-            [polled, progress.started, fetched].into_iter().flatten().any(|offset| offset >= target)
-        }))
+    /// Whether everything is applied that was there when the mapping began, by this process and by the others of its group.
+    fn has_reached_end(&self, ends: &Ends, quiet: Quiet) -> Result<bool, ConsumerError> {
+        if !ends.own_are_read(&self.consumer, quiet)? || self.finish() == Ending::Stopped {
+            return Ok(false);
+        }
+        let own = self.consumer.context().assigned().unwrap_or_default();
+        Ok(ends.commit(&self.consumer, &own)?)
     }
 
     /// Waits until all that was polled is applied, or the mapping is stopped.

@@ -23,8 +23,13 @@ impl<'p> Instances<'p> {
     }
 
     fn start(program: &Program, number: usize) -> Running {
-        let arguments = ["run", "--concurrency", "2", "--batch-size", "1500", "--batch-window-ms", "100", "--report-every-s", "1"];
-        program.start(&arguments, &format!("instance-{number}"))
+        let name = format!("instance-{number}");
+        let mut arguments = vec!["run", "--concurrency", "2", "--batch-size", "1500", "--batch-window-ms", "100", "--report-every-s", "1"];
+        // The first takes its partitions up again at once; for the other, the group has to meet anew.
+        if number == 0 {
+            arguments.extend(["--instance-id", &name]);
+        }
+        program.start(&arguments, &name)
     }
 
     /// Kills one without a word and starts it anew.

@@ -69,16 +69,21 @@ impl Running {
     }
 
     /// SIGTERM, and the end in order.
-    pub fn stop(mut self) {
+    pub fn stop(self) {
         let id = self.child.id().to_string();
         assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
+        self.end();
+    }
+
+    /// Its end by itself, with success.
+    pub fn end(mut self) {
         let deadline = Instant::now() + Duration::from_secs(60);
         loop {
             if let Some(status) = self.child.try_wait().unwrap() {
                 assert!(status.success(), "{}", self.log());
                 return;
             }
-            assert!(Instant::now() < deadline, "it does not stop: {}", self.log());
+            assert!(Instant::now() < deadline, "it does not end: {}", self.log());
             std::thread::sleep(Duration::from_millis(20));
         }
     }

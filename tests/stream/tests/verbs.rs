@@ -66,3 +66,15 @@ async fn starting_positions_are_those_of_the_command_line() {
     assert_eq!(records(&[]), 0);
     model.compare(&program);
 }
+
+/// A backfill by several processes: each ends by itself, and only when all of it is applied, whoever has the last partition.
+#[tokio::test]
+async fn two_instances_read_to_the_end_together() {
+    let (program, model) = filled("pair.", 30_000).await;
+    let arguments = ["run", "--until", "end", "--batch-size", "1000", "--report-every-s", "1"];
+    let pair = [program.start(&arguments, "one"), program.start(&arguments, "other")];
+    let [one, other] = pair;
+    one.end();
+    model.compare(&program);
+    other.end();
+}

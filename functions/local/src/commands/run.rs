@@ -14,7 +14,7 @@ use sluice_kafka::client::{Tokens, client_config};
 use sluice_kafka::{KafkaConfig, KafkaError, Secrets, SourceKafka};
 use sluice_mapping::{
     Batching, CommittedOffsets, ConsumerConfig, Ending, EventLimits, Function, HttpFunction, MappingError, MappingOptions, MappingServices,
-    Progress, Rest, Retries, StartPlan, Until, metrics,
+    Progress, Rest, Retries, StartPlan, Topics, Until, metrics,
 };
 use sluice_runtime::environment::secret;
 use tokio::signal::unix::{SignalKind, signal};
@@ -68,6 +68,9 @@ async fn connect(source: &SourceKafka, args: &RunArgs) -> Result<(ConsumerConfig
     let secrets = Secrets::read(&source.connection, &secret).await?;
     let mut config = client_config(&source.connection, &secrets)?;
     config.set("group.id", args.group.as_deref().unwrap_or(&source.group));
+    if let Some(name) = &args.instance_id {
+        config.set("group.instance.id", name);
+    }
     Ok((config, Tokens::of(&source.connection, &secret)?))
 }
 
@@ -103,7 +106,7 @@ fn source(kafka: &KafkaConfig, args: &RunArgs) -> Result<SourceKafka, Failure> {
 fn options(args: &RunArgs, source: &SourceKafka) -> MappingOptions {
     let committed = if args.reset { CommittedOffsets::Ignored } else { CommittedOffsets::Honoured };
     MappingOptions {
-        topics: source.topics.iter().map(|topic| subscription(topic)).collect(),
+        topics: Topics::new(source.topics.clone()),
         batching: Batching {
             limits: EventLimits { max_records: args.batch_size.max(1), max_bytes: args.batch_bytes.max(1) },
             window_ms: args.batch_window_ms,
@@ -118,23 +121,6 @@ fn options(args: &RunArgs, source: &SourceKafka) -> MappingOptions {
         timeout_ms: args.timeout_s.saturating_mul(1_000),
         grace_ms: args.grace_s.saturating_mul(1_000),
     }
-}
-
-/// A topic's name as it is, a glob as the regular expression that librdkafka takes.
-fn subscription(topic: &str) -> String {
-    if !topic.contains(['*', '?']) {
-        return topic.to_owned();
-    }
-    let body: String = topic
-        .chars()
-        .map(|character| match character {
-            '*' => ".*".to_owned(),
-            '?' => ".".to_owned(),
-            '.' => "\\.".to_owned(),
-            other => other.to_string(),
-        })
-        .collect();
-    format!("^{body}$")
 }
 
 fn function(ingest: Ingest, args: &RunArgs) -> Result<Arc<dyn Function>, Failure> {
@@ -180,15 +166,4 @@ fn stop() -> Result<impl Future<Output = ()> + Send, Failure> {
             _ = interrupt.recv() => {}
         }
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn globs_become_regular_expressions_and_names_stay() {
-        assert_eq!(subscription("erp.orders"), "erp.orders");
-        assert_eq!(subscription("erp.*"), "^erp\\..*$");
-    }
 }
