@@ -1,14 +1,14 @@
-# make demo | test | check | bench | corpus | contract | foreign | infra | package
+# make demo | test | check | bench | corpus | contract | stream | foreign | infra | package
 CARGO ?= cargo
 
-.PHONY: demo test check fmt bench corpus contract foreign infra package
+.PHONY: demo test check fmt bench corpus contract stream foreign infra package
 
 ## The sample events of several systems become Iceberg tables in .demo/
 demo:
 	$(CARGO) run --quiet --package sluice-local -- demo
 
 ## All tests: Rust, the catalogs on real services, a foreign reader of what was written, the deployment
-test: tests-rust contract foreign infra
+test: tests-rust contract stream foreign infra
 
 .PHONY: tests-rust
 tests-rust:
@@ -20,6 +20,10 @@ corpus:
 ## The contract of catalogs on every implementation; starts the services that this takes
 contract:
 	tests/contract/run.sh
+
+## The whole path on a real Kafka: killed, rebalanced, cut off
+stream:
+	tests/stream/run.sh
 
 ## DuckDB reads the demo's tables and compares them row by row with what Sluice says they hold
 foreign:

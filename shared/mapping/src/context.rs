@@ -76,7 +76,8 @@ impl Context {
     }
 
     pub(crate) fn stopped(&self) -> bool {
-        *self.signal.borrow() == Signal::Stop
+        // A mapping that was dropped has no sender any more.
+        *self.signal.borrow() == Signal::Stop || self.signal.has_changed().is_err()
     }
 
     /// The partitions that this process has; `None` before the group has met.

@@ -298,7 +298,10 @@ mod tests {
         assert_eq!(builder.push(Record::Readable(&small)), Pushed::Taken);
     }
 
-    fn any_record() -> impl Strategy<Value = (u8, i32, Option<Vec<u8>>, Option<Vec<u8>>, Vec<(String, Option<Vec<u8>>)>)> {
+    type AnyHeaders = Vec<(String, Option<Vec<u8>>)>;
+
+    /// Topic, partition, key, value, headers.
+    fn any_record() -> impl Strategy<Value = (u8, i32, Option<Vec<u8>>, Option<Vec<u8>>, AnyHeaders)> {
         let bytes = || prop::option::of(prop::collection::vec(any::<u8>(), 0..40));
         let headers = prop::collection::vec((any::<String>(), bytes()), 0..3);
         (0_u8..3, 0..3, bytes(), bytes(), headers)

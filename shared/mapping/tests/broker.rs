@@ -28,6 +28,8 @@ struct Recorder {
     events: Mutex<Vec<usize>>,
     fail: Mutex<u32>,
     slow_ms: u64,
+    /// Events with records of this topic fail.
+    stuck_topic: Option<&'static str>,
 }
 
 #[async_trait]
@@ -42,6 +44,10 @@ impl Function for Recorder {
             }
         }
         let batch = sluice_runtime::open_event(&event).unwrap();
+        if batch.source_records().iter().any(|record| Some(record.topic_partition.topic.as_ref()) == self.stuck_topic) {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            return Err(FunctionError::Failed("stuck".to_owned()));
+        }
         let mut seen = self.seen.lock().unwrap();
         for record in batch.source_records() {
             seen.entry(record.topic_partition.clone()).or_default().push(record.offset);
@@ -227,4 +233,36 @@ async fn a_stop_waits_for_the_function_and_the_next_run_goes_on_behind_it() {
     run(&cluster, options(&["a"]), &rest).await.0.unwrap();
     let after: usize = seen(&rest).iter().map(Vec::len).sum();
     assert_eq!(before + after, 400);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lane_that_is_stuck_is_paused_and_the_others_go_on() {
+    let cluster = cluster(&["a", "e"]);
+    // Far more records than a lane holds, so that the stuck one is crowded.
+    fill(&cluster, "a", 4_000).await;
+    fill(&cluster, "e", 4_000).await;
+    let function = Arc::new(Recorder { stuck_topic: Some("e"), ..Recorder::default() });
+    let progress = Arc::new(Progress::default());
+    let services = MappingServices {
+        function: Arc::clone(&function) as Arc<dyn Function>,
+        progress: Arc::clone(&progress),
+        clock: Arc::new(SystemClock),
+        ids: Arc::new(RandomIds),
+        rest: Arc::new(NoRest),
+    };
+    let enough = Arc::clone(&progress);
+    let stop = async move {
+        let all = async {
+            while enough.snapshot().records < 4_000 {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        let _ = tokio::time::timeout(Duration::from_secs(60), all).await;
+    };
+    // Eight partitions on eight lanes: by the sum of their characters and numbers no lane has partitions of both topics.
+    let options = MappingOptions { until: Until::Stopped, concurrency: 8, ..options(&["a", "e"]) };
+    let ended = sluice_mapping::run((&connection(&cluster), Tokens::default()), options, services, stop).await;
+    assert_eq!(ended.unwrap(), Ending::Stopped);
+    assert_eq!(seen(&function), all(4_000));
+    assert!(progress.snapshot().failures > 0);
 }
