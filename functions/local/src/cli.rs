@@ -49,6 +49,8 @@ pub(crate) enum Command {
     Orphans(OrphanArgs),
     /// Compact, merge manifests and expire, in this order.
     Maintain(JobArgs),
+    /// What a pipeline on AWS comes to: invocations, commits, files, dollars.
+    Cost(CostArgs),
     /// Run conformance cases.
     Corpus(CorpusArgs),
 }
@@ -178,6 +180,39 @@ pub(crate) enum ErrorsCommand {
         /// Its coordinate: topic:partition:offset or topic:partition:offset:row
         coordinate: String,
     },
+}
+
+/// Arguments of `cost`.
+#[derive(Debug, Args)]
+pub(crate) struct CostArgs {
+    /// MB of record values per second.
+    #[arg(long, value_parser = positive)]
+    pub mb_per_s: f64,
+    /// Tables that have records in a batch.
+    #[arg(long, default_value_t = 1)]
+    pub tables: u32,
+    /// Share of them that get updates or deletes, 0 to 1.
+    #[arg(long, default_value_t = 1.0)]
+    pub upserted: f64,
+    /// The batching window in seconds.
+    #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..=300))]
+    pub window_s: u32,
+    /// Invocations that share the traffic at a time.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+    pub pollers: u32,
+    /// The function's memory in MB.
+    #[arg(long, default_value_t = 512, value_parser = clap::value_parser!(u32).range(128..=10_240))]
+    pub memory_mb: u32,
+    /// MB of record values in a full event: about 3.7; 0.5 to 1.7 for small records with headers.
+    #[arg(long, default_value_t = 3.7, value_parser = positive)]
+    pub event_mb: f64,
+}
+
+fn positive(text: &str) -> Result<f64, String> {
+    text.parse()
+        .ok()
+        .filter(|number: &f64| number.is_finite() && *number > 0.0)
+        .ok_or_else(|| format!("`{text}`: expected a number above 0"))
 }
 
 /// Arguments of `corpus`.

@@ -1,6 +1,7 @@
 //! The commands, one file each.
 
 mod corpus;
+mod cost;
 mod demo;
 mod errors;
 mod health;
@@ -50,6 +51,10 @@ pub(crate) async fn run(cli: Cli, output: &Output) -> Result<(), Failure> {
         }
         Command::Table(command) => table::run(&open(&cli.config).await?, &command, output).await,
         Command::Errors(command) => errors::run(&open(&cli.config).await?, &command, output).await,
+        Command::Cost(args) => {
+            cost::run(&args, output);
+            Ok(())
+        }
         Command::Corpus(args) => corpus::run(&args, output).await,
     }
 }
