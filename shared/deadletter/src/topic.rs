@@ -34,6 +34,14 @@ pub trait ErrorTopic: Send + Sync {
     /// # Errors
     /// [`TopicError`] when one is not acknowledged.
     async fn publish(&self, letters: &[&DeadLetter], deadline: Deadline) -> Result<Published, TopicError>;
+
+    /// Looks whether letters could be produced, without producing one; a sentence about what was found, `None` where there is nothing to look at.
+    ///
+    /// # Errors
+    /// [`TopicError`] with what to do about it.
+    async fn check(&self) -> Result<Option<String>, TopicError> {
+        Ok(None)
+    }
 }
 
 /// No error topic: the error table alone keeps dead letters.
