@@ -1,14 +1,14 @@
-# make demo | test | check | bench | corpus | contract | stream | foreign | infra | package
+# make demo | test | check | bench | corpus | contract | kafka | stream | foreign | infra | package
 CARGO ?= cargo
 
-.PHONY: demo test check fmt bench corpus contract stream foreign infra package
+.PHONY: demo test check fmt bench corpus contract kafka stream foreign infra package
 
 ## The sample events of several systems become Iceberg tables in .demo/
 demo:
 	$(CARGO) run --quiet --package sluice-local -- demo
 
-## All tests: Rust, the catalogs on real services, a foreign reader of what was written, the deployment
-test: tests-rust contract stream foreign infra
+## All tests: Rust, the catalogs on real services, the Kafka client and the whole path on a real broker, a foreign reader of what was written, the deployment
+test: tests-rust contract kafka stream foreign infra
 
 .PHONY: tests-rust
 tests-rust:
@@ -24,6 +24,10 @@ contract:
 ## The whole path on a real Kafka: killed, rebalanced, cut off
 stream:
 	tests/stream/run.sh
+
+## The Kafka client and the error topic on a mock cluster and on a real Kafka; starts that
+kafka:
+	tests/kafka/run.sh
 
 ## DuckDB reads the demo's tables and compares them row by row with what Sluice says they hold
 foreign:
@@ -41,6 +45,7 @@ package:
 check: fmt
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
 	$(CARGO) clippy --package sluice-contract --all-targets --all-features -- -D warnings
+	$(CARGO) clippy --package sluice-kafka --package sluice-kafka-tests --all-targets --features sluice-kafka-tests/broker -- -D warnings
 	tests/deny.sh
 
 fmt:

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # package.sh: builds the functions as target/package/<function>.zip, for AWS Lambda's provided.al2023.
-#   FEATURES=glue   catalogs to build in (glue, hive,s3, s3tables, rest; comma-separated)
+#   FEATURES=glue,kafka-vendored,kafka-aws   what to build in: catalogs (glue, hive,s3, s3tables, rest), and for an error topic the Kafka client with an OpenSSL of
+#                   its own (kafka-vendored) and MSK's IAM and Secrets Manager (kafka-aws); comma-separated
 #   ARCH=x86_64     or arm64, which needs Rust's target aarch64-unknown-linux-gnu
 set -euo pipefail
 cd "$(dirname "$0")/.."
-features=${FEATURES:-glue}
+features=${FEATURES:-glue,kafka-vendored,kafka-aws}
 case ${ARCH:-x86_64} in
   x86_64) arch=--x86-64 ;;
   arm64) arch=--arm64 ;;
@@ -27,5 +28,5 @@ functions=(ingest compact rewrite-manifests expire-snapshots remove-orphans)
 cargo lambda build --release --locked $(printf -- '--package sluice-%s ' "${functions[@]}") --features "$features" "$arch" --output-format zip
 for function in "${functions[@]}"; do
   cp "${CARGO_TARGET_DIR:-target}/lambda/$function/bootstrap.zip" "target/package/$function.zip"
-  echo "target/package/$function.zip: $(stat -c %s "target/package/$function.zip") bytes, ${ARCH:-x86_64}, catalogs: $features"
+  echo "target/package/$function.zip: $(stat -c %s "target/package/$function.zip") bytes, ${ARCH:-x86_64}, features: $features"
 done

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use serde_json::json;
-use sluice_deadletter::{DeadLetter, ErrorTopic, TopicError};
-use sluice_model::{Class, ReasonCode, TableName};
+use sluice_deadletter::{DeadLetter, ErrorTopic, Published, TopicError};
+use sluice_model::{Class, Deadline, ReasonCode, TableName};
 use sluice_table::{Catalog, CreateOutcome, TableCreation, TableError, TableOperations};
 use sluice_testkit::TestServices;
 
@@ -89,8 +89,8 @@ struct DownTopic;
 
 #[async_trait]
 impl ErrorTopic for DownTopic {
-    async fn publish(&self, _letters: &[DeadLetter]) -> Result<(), TopicError> {
-        Err(TopicError { class: Class::Transient, what: "no broker".to_owned() })
+    async fn publish(&self, _letters: &[&DeadLetter], _deadline: Deadline) -> Result<Published, TopicError> {
+        Err(TopicError { class: Class::Transient, what: "no broker".to_owned(), published: Published::default() })
     }
 }
 

@@ -5,6 +5,7 @@ mod binaries;
 mod cli;
 mod crash;
 mod crashing;
+mod error_topic;
 mod events;
 mod faults;
 mod fuzz;

@@ -6,6 +6,7 @@ use sluice_runtime::EventError;
 use sluice_table::TableError;
 
 use crate::TableReport;
+use crate::reply::TopicTally;
 
 /// A table that could not be written.
 #[derive(Debug)]
@@ -44,6 +45,8 @@ pub enum IngestError {
         tables: Vec<TableReport>,
         /// The account so far: what is not decided makes it unbalanced.
         tally: Box<BatchTally>,
+        /// What the error topic took.
+        error_topic: TopicTally,
     },
     /// The invocation's time was over before every table was written.
     #[error("DEADLINE: {open} units are not decided; the batch will be delivered again")]
@@ -76,6 +79,15 @@ impl IngestError {
                 }
             }
             Self::Deadline { .. } => Class::Transient,
+        }
+    }
+    /// What the error topic took before the invocation failed, as far as that is known.
+    #[must_use]
+    pub fn error_topic(&self) -> TopicTally {
+        match self {
+            Self::Tables { error_topic, .. } => *error_topic,
+            Self::Topic(error) => TopicTally::of(error.published, 0),
+            Self::Event(_) | Self::ErrorTable { .. } | Self::Deadline { .. } => TopicTally::default(),
         }
     }
 }

@@ -6,7 +6,7 @@ use sluice_model::{Interval, Rejection};
 use crate::batch::Batch;
 use crate::receive::{Raw, Unit, UnitKind};
 
-/// The letter of a refused unit. Raw bytes are cut at `max_raw_bytes`.
+/// The letter of a refused unit. The error table keeps `max_raw_bytes` of its key and value at most.
 #[must_use]
 pub fn letter(batch: &Batch<'_>, index: usize, rejection: Rejection, max_raw_bytes: usize) -> Option<DeadLetter> {
     let unit = batch.units.get(index)?;

@@ -1,6 +1,7 @@
 //! What an invocation answers: an explicit account, in JSON.
 
 use serde::Serialize;
+use sluice_deadletter::Published;
 use sluice_model::{BatchTally, TableName};
 
 /// What became of a table in this invocation.
@@ -66,4 +67,39 @@ pub struct Reply {
     pub unbalanced: i64,
     /// The tables that had records in the batch, by name.
     pub tables: Vec<TableReport>,
+    /// What the error topic took; not told where it had nothing to do.
+    #[serde(skip_serializing_if = "TopicTally::is_empty")]
+    pub error_topic: TopicTally,
+}
+
+/// What the error topic took of a batch's dead letters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct TopicTally {
+    /// Letters that it acknowledged.
+    pub published: usize,
+    /// Of those: letters that were too large for it and went without their value.
+    pub without_value: usize,
+    /// Letters that it did not take, where `errors.on_failure` is `continue`: they are in the error table only.
+    pub failed: usize,
+}
+
+impl TopicTally {
+    /// Whether there was nothing to do.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Letters that it took, and letters that it did not.
+    #[must_use]
+    pub const fn of(published: Published, failed: usize) -> Self {
+        Self { published: published.letters, without_value: published.without_value, failed }
+    }
+
+    /// Adds another round's.
+    pub const fn add(&mut self, other: Self) {
+        self.published += other.published;
+        self.without_value += other.without_value;
+        self.failed += other.failed;
+    }
 }

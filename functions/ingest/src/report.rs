@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use sluice_model::Class;
-use sluice_telemetry::{BatchEvent, Ending, TableWork};
+use sluice_telemetry::{BatchEvent, Ending, TableWork, TopicWork};
 
 use crate::reply::SchemaReport;
 use crate::{IngestError, Reply, TableReport};
@@ -24,6 +24,7 @@ impl Reporter {
             Ok(reply) => (Some(reply.tally.clone()), reply.tables.as_slice(), Ending::Applied),
             Err(error) => failed(error),
         };
+        let topic = result.as_ref().map_or_else(IngestError::error_topic, |reply| reply.error_topic);
         if ending == Ending::Applied {
             self.well_ms.store(now_ms, Ordering::Relaxed);
         }
@@ -31,6 +32,7 @@ impl Reporter {
             request_id: String::new(),
             tally,
             tables: tables.iter().filter(|table| table.snapshot_id.is_some()).map(work).collect(),
+            error_topic: TopicWork { published: topic.published, without_value: topic.without_value, failed: topic.failed },
             schema_changes: tables.iter().filter(|table| table.schema != SchemaReport::Unchanged).count(),
             ending,
             event_bytes: 0,
@@ -48,7 +50,7 @@ pub fn code(error: &IngestError) -> String {
 
 fn failed(error: &IngestError) -> (Option<sluice_model::BatchTally>, &[TableReport], Ending) {
     let (tally, tables, classes): (_, &[TableReport], Vec<Class>) = match error {
-        IngestError::Tables { failures, tables, tally } => {
+        IngestError::Tables { failures, tables, tally, error_topic: _ } => {
             (Some(tally.as_ref().clone()), tables, failures.iter().map(|failure| failure.class).collect())
         }
         IngestError::ErrorTable { source, .. } => (None, &[], vec![source.class()]),
@@ -75,14 +77,20 @@ mod tests {
 
     use super::*;
     use crate::error::TableFailure;
+    use crate::reply::TopicTally;
 
     fn reply() -> Reply {
-        Reply { tally: BatchTally::default(), unbalanced: 0, tables: Vec::new() }
+        Reply { tally: BatchTally::default(), unbalanced: 0, tables: Vec::new(), error_topic: TopicTally::default() }
     }
 
     fn trouble() -> IngestError {
         let failure = TableFailure { table: TableName::of("erp", "orders"), class: Class::Unknown, message: "reset".to_owned() };
-        IngestError::Tables { failures: vec![failure], tables: Vec::new(), tally: Box::new(BatchTally::default()) }
+        IngestError::Tables {
+            failures: vec![failure],
+            tables: Vec::new(),
+            tally: Box::new(BatchTally::default()),
+            error_topic: TopicTally::default(),
+        }
     }
 
     #[test]

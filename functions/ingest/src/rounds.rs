@@ -9,14 +9,15 @@ use std::collections::BTreeMap;
 use futures::StreamExt as _;
 use sluice_deadletter::{DeadLetter, ErrorTable, LetterFate};
 use sluice_model::mutants::{self, Mutant};
-use sluice_model::{Class, Deadline, ReasonCode, Rejection, Stage, TableName};
+use sluice_model::{Class, Coverage, Deadline, ReasonCode, Rejection, Stage, TableName};
 use sluice_pipeline::settings::OnUnavailable;
+use sluice_runtime::settings::OnTopicFailure;
 use sluice_table::{DeltaOutcome, TableError, commit_delta, prepare};
 
 use crate::batch::{Batch, Decision, Decisions};
 use crate::error::TableFailure;
 use crate::receive::UnitKind;
-use crate::reply::{CommitWork, Reply, SchemaReport, TableReport};
+use crate::reply::{CommitWork, Reply, SchemaReport, TableReport, TopicTally};
 use crate::resolve::{Resolved, Trouble, Work, refuse_all, resolve};
 use crate::{Ingest, IngestError, letters};
 
@@ -55,7 +56,8 @@ pub async fn run(ingest: &Ingest, batch: &Batch<'_>, deadline: Deadline) -> Resu
     let error_table = |source| IngestError::ErrorTable { table: ingest.settings.errors.table.clone(), source };
     let errors = ErrorTable::open(ingest.catalog.as_ref(), &ingest.settings.errors.table).await.map_err(error_table)?;
     let progress = batch.tables.keys().map(|table| (table.clone(), Progress::Pending)).collect();
-    let mut rounds = Rounds { ingest, batch, deadline, errors, decisions: Decisions::of(batch), progress, stale: BTreeMap::new() };
+    let (decisions, stale, error_topic) = (Decisions::of(batch), BTreeMap::new(), TopicTally::default());
+    let mut rounds = Rounds { ingest, batch, deadline, errors, decisions, progress, stale, error_topic };
     let mut refused = rounds.refused_at_the_door();
     for _ in 0..MAX_ROUNDS {
         rounds.check_deadline()?;
@@ -85,6 +87,7 @@ struct Rounds<'r, 'd> {
     progress: BTreeMap<TableName, Progress>,
     /// How often another writer made a table's delta stale.
     stale: BTreeMap<TableName, u32>,
+    error_topic: TopicTally,
 }
 
 impl Rounds<'_, '_> {
@@ -163,23 +166,21 @@ impl Rounds<'_, '_> {
 
     /// Writes the refused units to the error topic, then to the error table.
     async fn write_letters(&mut self, refused: Vec<(usize, Rejection)>) -> Result<(), IngestError> {
-        let max_raw_bytes = self.ingest.settings.errors.max_raw_bytes;
         let mut refused: Vec<(usize, Rejection)> =
             refused.into_iter().filter(|(unit, _)| *self.decisions.get(*unit) == Decision::Open).collect();
         refused.sort_by_key(|(unit, _)| *unit);
-        let written: Vec<(usize, DeadLetter)> = refused
-            .into_iter()
-            .filter_map(|(unit, rejection)| Some((unit, letters::letter(self.batch, unit, rejection, max_raw_bytes)?)))
-            .collect();
-        if written.is_empty() {
+        let max_raw_bytes = self.ingest.settings.errors.max_raw_bytes;
+        let letter = |(unit, rejection)| Some((unit, letters::letter(self.batch, unit, rejection, max_raw_bytes)?));
+        let written = refused.into_iter().filter_map(letter);
+        let (units, letters): (Vec<usize>, Vec<DeadLetter>) = written.unzip();
+        if letters.is_empty() {
             return Ok(());
         }
-        let letters: Vec<DeadLetter> = written.iter().map(|(_, letter)| letter.clone()).collect();
-        self.ingest.topic.publish(&letters).await?;
+        self.publish(&letters).await?;
         let tools = (&self.ingest.write_options(), &self.ingest.commit_context(self.deadline));
         let fates = self.errors.write(self.ingest.catalog.as_ref(), &letters, tools).await;
         let fates = fates.map_err(|source| IngestError::ErrorTable { table: self.ingest.settings.errors.table.clone(), source })?;
-        for ((unit, letter), fate) in written.into_iter().zip(fates) {
+        for ((unit, letter), fate) in units.into_iter().zip(letters).zip(fates) {
             let decision = match fate {
                 LetterFate::Written => Decision::DeadLetter(letter.rejection),
                 LetterFate::Replayed => Decision::Replayed,
@@ -187,6 +188,31 @@ impl Rounds<'_, '_> {
             self.decisions.set(unit, decision);
         }
         Ok(())
+    }
+
+    /// Gives the topic the letters that the error table does not hold: those that it holds were there before.
+    async fn publish(&mut self, letters: &[DeadLetter]) -> Result<(), IngestError> {
+        let is_new = |letter: &&DeadLetter| self.errors.coverage(&letter.key, letter.coordinate) != Coverage::Decided;
+        let fresh: Vec<&DeadLetter> = letters.iter().filter(is_new).collect();
+        if fresh.is_empty() {
+            return Ok(());
+        }
+        let error = match self.ingest.topic.publish(&fresh, self.deadline).await {
+            Ok(published) => {
+                self.error_topic.add(TopicTally::of(published, 0));
+                return Ok(());
+            }
+            Err(error) => error,
+        };
+        match self.ingest.settings.errors.on_failure {
+            OnTopicFailure::Block => Err(error.into()),
+            OnTopicFailure::Continue => {
+                let failed = fresh.len().saturating_sub(error.published.letters);
+                tracing::warn!(%error, letters = failed, "dead letters are in the error table only");
+                self.error_topic.add(TopicTally::of(error.published, failed));
+                Ok(())
+            }
+        }
     }
 
     /// Writes and commits the deltas of this round.
@@ -254,9 +280,9 @@ impl Rounds<'_, '_> {
             tables.push(TableReport { table, tally, snapshot_id, added_files, attempts, schema, work });
         }
         if failures.is_empty() {
-            Ok(Reply { unbalanced: tally.unbalanced(), tally, tables })
+            Ok(Reply { unbalanced: tally.unbalanced(), tally, tables, error_topic: self.error_topic })
         } else {
-            Err(IngestError::Tables { failures, tables, tally: Box::new(tally) })
+            Err(IngestError::Tables { failures, tables, tally: Box::new(tally), error_topic: self.error_topic })
         }
     }
 }

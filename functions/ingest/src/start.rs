@@ -6,8 +6,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde_json::Value;
 use sluice_catalog::{CatalogConfig, RestSecrets, Services};
-use sluice_deadletter::NoTopic;
-use sluice_kafka::KafkaConfig;
+use sluice_kafka::{KafkaConfig, KafkaError};
 use sluice_runtime::environment::secret;
 use sluice_runtime::settings::parse_toml;
 use sluice_runtime::{ConfigError, RandomIds, Settings, SystemClock};
@@ -32,6 +31,9 @@ pub enum StartError {
     /// The catalog cannot be opened.
     #[error("CATALOG_UNAVAILABLE: {0}")]
     Unavailable(#[from] TableError),
+    /// The error topic cannot be had.
+    #[error("ERROR_TOPIC_FAILED: {0}")]
+    Topic(#[from] KafkaError),
 }
 
 /// Sleeps on tokio's timer.
@@ -93,15 +95,16 @@ impl Configuration {
 /// The function with real time, real ids and the configured catalog.
 ///
 /// # Errors
-/// [`StartError`] when the catalog cannot be opened.
+/// [`StartError`] when the catalog cannot be opened. The error topic is opened with its first letter.
 pub async fn start(configuration: Configuration) -> Result<Ingest, StartError> {
     let services = Services { clock: Arc::new(SystemClock), ids: Arc::new(RandomIds) };
     let secrets = RestSecrets { token: secret("SLUICE_CATALOG_TOKEN"), credential: secret("SLUICE_CATALOG_CREDENTIAL") };
+    let topic = sluice_kafka::error_topic(configuration.kafka.error_topic, Arc::new(SystemClock), Arc::new(secret))?;
     let catalog = configuration.catalog.open(services, secrets).await?;
     Ok(Ingest {
         settings: configuration.settings,
         catalog,
-        topic: Arc::new(NoTopic),
+        topic,
         clock: Arc::new(SystemClock),
         ids: Arc::new(RandomIds),
         sleep: Arc::new(TokioSleep),

@@ -58,6 +58,7 @@ impl From<StartError> for Failure {
         let (exit, hint) = match &error {
             StartError::Unreadable { .. } => (Exit::Config, "run `sluice init` to make one, or name it with --config"),
             StartError::Config(_) => (Exit::Config, "see docs/configuration.md for every key"),
+            StartError::Topic(_) => (Exit::Config, "`[errors]` in docs/configuration.md says how the error topic is reached"),
             StartError::Unavailable(_) => {
                 (Exit::Failed, "check [catalog] in the configuration, and that the catalog can be reached from here")
             }

@@ -74,7 +74,7 @@ fn own_columns(letters: &[DeadLetter], arrived_at_ms: i64) -> Vec<(&'static str,
     let int = |of: fn(&DeadLetter) -> i32| Arc::new(Int32Array::from_iter_values(letters.iter().map(of))) as ArrayRef;
     let flag = |of: fn(&DeadLetter) -> bool| Arc::new(letters.iter().map(|letter| Some(of(letter))).collect::<BooleanArray>()) as ArrayRef;
     let bytes = |of: fn(&DeadLetter) -> Option<&RawBytes>| {
-        Arc::new(letters.iter().map(|letter| of(letter).map(|raw| raw.bytes.as_slice())).collect::<LargeBinaryArray>()) as ArrayRef
+        Arc::new(letters.iter().map(|letter| of(letter).map(RawBytes::kept)).collect::<LargeBinaryArray>()) as ArrayRef
     };
     vec![
         ("source_id", text(|letter| Some(letter.key.source.to_string()))),

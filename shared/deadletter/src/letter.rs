@@ -1,27 +1,39 @@
 //! One refused record.
 
+use std::sync::Arc;
+
 use sluice_model::{Coordinate, Interval, Operation, PartitionKey, Rejection, TableName};
 
-/// Bytes kept as they came, cut where they are too long.
+/// The bytes of a record, all of them, and how many the error table keeps. Copies share them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RawBytes {
-    /// The bytes, as far as they are kept.
-    pub bytes: Vec<u8>,
-    /// How many there were.
-    pub full_length: usize,
+    all: Arc<[u8]>,
+    kept: usize,
 }
 
 impl RawBytes {
-    /// At most `max` of `bytes`.
+    /// `bytes`, of which the error table keeps `max` at most.
     #[must_use]
     pub fn cut(bytes: &[u8], max: usize) -> Self {
-        Self { bytes: bytes[..bytes.len().min(max)].to_vec(), full_length: bytes.len() }
+        Self { all: bytes.into(), kept: bytes.len().min(max) }
     }
 
-    /// Whether something is missing.
+    /// All of them: what the error topic gets.
     #[must_use]
-    pub const fn is_cut(&self) -> bool {
-        self.bytes.len() < self.full_length
+    pub fn all(&self) -> &[u8] {
+        &self.all
+    }
+
+    /// Those that the error table keeps.
+    #[must_use]
+    pub fn kept(&self) -> &[u8] {
+        self.all.get(..self.kept).unwrap_or_default()
+    }
+
+    /// Whether the error table keeps less than there is.
+    #[must_use]
+    pub fn is_cut(&self) -> bool {
+        self.kept < self.all.len()
     }
 }
 

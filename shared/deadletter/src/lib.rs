@@ -10,4 +10,4 @@ pub mod topic;
 
 pub use letter::{DeadLetter, RawBytes, Repetition};
 pub use table::{ErrorTable, LetterFate};
-pub use topic::{ErrorTopic, NoTopic, TopicError};
+pub use topic::{ErrorTopic, NoTopic, Published, TopicError};

@@ -19,8 +19,45 @@ mod msk;
 mod secrets_manager;
 #[cfg(feature = "client")]
 pub mod tokens;
+#[cfg(feature = "client")]
+pub mod topic;
+
+use std::sync::Arc;
+
+use sluice_deadletter::{ErrorTopic, NoTopic};
+use sluice_model::Clock;
 
 pub use config::{Connection, ErrorTopicConfig, KafkaConfig, KafkaConfigError, SourceKafka};
 pub use error::KafkaError;
-pub use secrets::{Environment, SecretRef, SecretText, Secrets};
+pub use secrets::{Environment, OwnedEnvironment, SecretRef, SecretText, Secrets};
 pub use security::Security;
+
+/// The error topic of the configuration, or none. It is opened with its first letter.
+///
+/// # Errors
+/// [`KafkaError`] when there is one and this program was built without a client; reading the configuration says so before.
+pub fn error_topic(
+    config: Option<ErrorTopicConfig>,
+    clock: Arc<dyn Clock>,
+    environment: OwnedEnvironment,
+) -> Result<Arc<dyn ErrorTopic>, KafkaError> {
+    match config {
+        None => Ok(Arc::new(NoTopic)),
+        Some(config) => opened(config, clock, environment),
+    }
+}
+
+#[cfg(feature = "client")]
+#[expect(clippy::unnecessary_wraps, reason = "the other build cannot")]
+fn opened(config: ErrorTopicConfig, clock: Arc<dyn Clock>, environment: OwnedEnvironment) -> Result<Arc<dyn ErrorTopic>, KafkaError> {
+    Ok(Arc::new(topic::KafkaErrorTopic::new(config, clock, environment)))
+}
+
+/// Reading the configuration says so before: this is for one that was made otherwise.
+#[cfg(not(feature = "client"))]
+fn opened(config: ErrorTopicConfig, _clock: Arc<dyn Clock>, _environment: OwnedEnvironment) -> Result<Arc<dyn ErrorTopic>, KafkaError> {
+    let ErrorTopicConfig { topic, connection: _ } = config;
+    Err(KafkaError::fatal(format!(
+        "the error topic `{topic}`: this program was built without a Kafka client: build it with --features kafka"
+    )))
+}

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -11,6 +12,9 @@ use crate::error::KafkaError;
 
 /// Reads a variable of the environment; an empty one counts as missing.
 pub type Environment<'e> = &'e (dyn Fn(&str) -> Option<String> + Send + Sync);
+
+/// The same for something that lives on.
+pub type OwnedEnvironment = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
 
 /// Where a secret is kept.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Deserialize)]

@@ -21,7 +21,8 @@ pub(crate) async fn fetch(arn: &str) -> Result<String, KafkaError> {
         Some(region) => loader.region(region),
         None => loader,
     };
-    let answer = Client::new(&loader.load().await).get_secret_value().secret_id(arn).send().await;
+    let client = Client::new(&loader.load().await);
+    let answer = client.get_secret_value().secret_id(arn).send().await;
     let answer = answer.map_err(|error| KafkaError {
         class: class(&error),
         what: format!("the secret `{arn}` cannot be read (permission secretsmanager:GetSecretValue?): {}", DisplayErrorContext(&error)),

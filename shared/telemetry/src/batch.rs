@@ -28,6 +28,17 @@ pub struct TableWork {
     pub commit_ms: i64,
 }
 
+/// What the error topic took of the dead letters.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct TopicWork {
+    /// Letters that it acknowledged.
+    pub published: usize,
+    /// Of those: letters that went without their value, because they were too large for it.
+    pub without_value: usize,
+    /// Letters that are in the error table only, because it did not take them.
+    pub failed: usize,
+}
+
 /// How an invocation ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ending {
@@ -55,6 +66,8 @@ pub struct BatchEvent {
     pub tally: Option<BatchTally>,
     /// The tables that were committed.
     pub tables: Vec<TableWork>,
+    /// What the error topic took.
+    pub error_topic: TopicWork,
     /// Tables that were made or whose schema was changed.
     pub schema_changes: usize,
     /// How it ended.
@@ -103,6 +116,9 @@ impl BatchEvent {
             Measure::one(Metric::Duration, self.duration_ms),
             Measure::one(Metric::ElapsedSinceLastCommit, self.elapsed_since_last_commit_s),
             Measure::one(Metric::SchemaChanges, as_i64(self.schema_changes)),
+            Measure::one(Metric::ErrorTopicPublished, as_i64(self.error_topic.published)),
+            Measure::one(Metric::ErrorTopicWithoutValue, as_i64(self.error_topic.without_value)),
+            Measure::one(Metric::ErrorTopicFailed, as_i64(self.error_topic.failed)),
         ];
         measures.extend(self.tally.iter().flat_map(|tally| of_tally(tally, &self.ending)));
         measures.extend(of_ending(&self.ending));
@@ -224,6 +240,7 @@ mod tests {
             request_id,
             tally,
             tables,
+            error_topic: TopicWork { published: 5, without_value: 2, failed: 1 },
             schema_changes: 1,
             ending,
             event_bytes: 512,
@@ -256,6 +273,9 @@ mod tests {
             ("committed_delete_files", 1),
             ("data_file_bytes", 1_000),
             ("schema_changes", 1),
+            ("error_topic_published", 5),
+            ("error_topic_without_value", 2),
+            ("error_topic_failed", 1),
             ("ledger_gaps", 0),
             ("event_bytes", 512),
             ("elapsed_since_last_commit_s", 0),

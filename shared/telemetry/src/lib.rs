@@ -7,6 +7,6 @@ pub mod batch;
 pub mod emf;
 pub mod metric;
 
-pub use batch::{BatchEvent, Ending, TableWork};
+pub use batch::{BatchEvent, Ending, TableWork, TopicWork};
 pub use emf::Place;
 pub use metric::{Metric, Unit};

@@ -31,11 +31,12 @@ pub(crate) async fn run(config: &Path, output: &Output) -> Result<(), Failure> {
     names.dedup();
     let warehouse = ingest.catalog.check_warehouse().await?;
     let server = ingest.catalog.check_server().await?;
+    let topic = ingest.topic.check().await.map_err(|error| Failure::check(error.to_string()))?;
     let mut findings = Vec::new();
     for name in names {
         findings.push(check(&ingest, name).await);
     }
-    print(&findings, (&warehouse, server.as_deref()), output);
+    print(&findings, (&warehouse, server.as_deref(), topic.as_deref()), output);
     let wrong = findings.iter().filter(|finding| finding.problem.is_some()).count();
     if wrong == 0 { Ok(()) } else { Err(Failure::check(format!("{wrong} table(s) have problems"))) }
 }
@@ -73,14 +74,14 @@ fn listed(problems: &[sluice_model::config::ConfigProblem]) -> String {
     problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 
-fn print(findings: &[Finding], (warehouse, server): (&str, Option<&str>), output: &Output) {
+fn print(findings: &[Finding], (warehouse, server, topic): (&str, Option<&str>, Option<&str>), output: &Output) {
     let tables: Vec<Value> =
         findings.iter().map(|finding| json!({"table": finding.table, "problem": finding.problem, "note": finding.note})).collect();
-    output.result(&json!({"configuration": "valid", "warehouse": warehouse, "server": server, "tables": tables}), |output| {
+    let value = json!({"configuration": "valid", "warehouse": warehouse, "server": server, "error_topic": topic, "tables": tables});
+    output.result(&value, |output| {
         output.good("the configuration is valid, the catalog answers");
-        output.good(warehouse);
-        if let Some(server) = server {
-            output.good(server);
+        for note in [Some(warehouse), server, topic].into_iter().flatten() {
+            output.good(note);
         }
         for finding in findings {
             match &finding.problem {
