@@ -58,7 +58,8 @@ fn spoilt(record: Record, bad_percent: u64, rng: &mut Rng) -> Record {
 
 async fn make_topics(client: &ClientConfig) -> Result<(), Failure> {
     let admin: AdminClient<DefaultClientContext> = client.create()?;
-    let topics: Vec<NewTopic<'_>> = records::TOPICS.iter().map(|name| NewTopic::new(name, 6, TopicReplication::Fixed(1))).collect();
+    let topics: Vec<NewTopic<'_>> =
+        records::TOPICS.iter().chain([&records::ERROR_TOPIC]).map(|name| NewTopic::new(name, 6, TopicReplication::Fixed(1))).collect();
     for made in admin.create_topics(&topics, &AdminOptions::new()).await? {
         match made {
             Ok(_) | Err((_, RDKafkaErrorCode::TopicAlreadyExists)) => {}

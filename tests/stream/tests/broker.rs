@@ -4,11 +4,13 @@ use std::process::Command;
 use std::time::Duration;
 
 use futures::StreamExt as _;
-use rdkafka::ClientConfig;
 use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, TopicReplication};
 use rdkafka::client::DefaultClientContext;
-use rdkafka::message::{Header, OwnedHeaders};
+use rdkafka::consumer::{BaseConsumer, Consumer as _};
+use rdkafka::error::KafkaError;
+use rdkafka::message::{BorrowedMessage, Header, Headers as _, Message as _, OwnedHeaders};
 use rdkafka::producer::{FutureProducer, FutureRecord};
+use rdkafka::{ClientConfig, Offset, TopicPartitionList};
 
 use crate::model::Model;
 use crate::records::Record;
@@ -40,6 +42,36 @@ pub async fn topics(names: &[&str]) {
     for made in admin.create_topics(&new, &options).await.unwrap() {
         made.unwrap();
     }
+}
+
+/// All dead letters of a topic: the coordinates and codes in their headers.
+pub fn dead_letters(topic: &str) -> Vec<(String, i32, i64, String)> {
+    let consumer: BaseConsumer = client().set("group.id", "reader").set("enable.partition.eof", "true").create().unwrap();
+    let mut list = TopicPartitionList::new();
+    for partition in 0..PARTITIONS {
+        list.add_partition_offset(topic, partition, Offset::Beginning).unwrap();
+    }
+    consumer.assign(&list).unwrap();
+    let (mut letters, mut ended) = (Vec::new(), 0);
+    while ended < PARTITIONS {
+        match consumer.poll(Duration::from_secs(30)).expect("the broker is silent") {
+            Ok(message) => letters.push(letter(&message)),
+            Err(KafkaError::PartitionEOF(_)) => ended += 1,
+            Err(error) => panic!("{error}"),
+        }
+    }
+    letters
+}
+
+fn letter(message: &BorrowedMessage<'_>) -> (String, i32, i64, String) {
+    let headers = message.headers().unwrap();
+    let text = |name: &str| {
+        let value =
+            headers.iter().find(|header| header.key == name).and_then(|header| header.value).unwrap_or_else(|| panic!("no header {name}"));
+        std::str::from_utf8(value).unwrap().to_owned()
+    };
+    let (partition, offset) = (text("sluice.error.partition"), text("sluice.error.offset"));
+    (text("sluice.error.topic"), partition.parse().unwrap(), offset.parse().unwrap(), text("sluice.error.code"))
 }
 
 /// A producer whose records of one key keep their order, whatever happens to the broker.

@@ -1,11 +1,12 @@
 //! Two instances that are killed at random, a broker that dies, groups that rebalance: the tables must equal the model.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crate::broker::{self, produce};
 use crate::model::Model;
 use crate::program::{Program, Running};
-use crate::records::{TOPICS, config, record};
+use crate::records::{ERROR_TOPIC, TOPICS, config, record};
 use crate::rng::Rng;
 
 const RECORDS: u64 = 200_000;
@@ -56,6 +57,7 @@ async fn after_kills_restarts_and_rebalances_the_tables_equal_the_model() {
     let seed = std::env::var("STREAM_SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or(7);
     let mut rng = Rng(seed);
     broker::topics(&TOPICS).await;
+    broker::topics(&[ERROR_TOPIC]).await;
     let program = Program::new(&config(&broker::address()));
     let producer = broker::producer();
     let mut model = Model::default();
@@ -92,6 +94,8 @@ async fn after_kills_restarts_and_rebalances_the_tables_equal_the_model() {
         model.refused.len()
     );
     model.compare(&program);
+    let letters: BTreeSet<_> = broker::dead_letters(ERROR_TOPIC).into_iter().collect();
+    assert_eq!(letters, model.refused, "each dead letter is in the error topic, at least once");
     // Everything once more: all of it is known.
     let log = program.ok(&["run", "--until", "end", "--reset", "--report-every-s", "60"]);
     let last: serde_json::Value = serde_json::from_str(log.lines().rfind(|line| line.starts_with('{')).unwrap()).unwrap();

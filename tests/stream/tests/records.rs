@@ -29,6 +29,8 @@ pub struct Record {
 }
 
 pub const TOPICS: [&str; 3] = ["cdc.erp", "cdc.crm", "cdc.mixed"];
+/// Where dead letters go.
+pub const ERROR_TOPIC: &str = "dead.cdc.letters";
 pub const TABLES: [&str; 5] = ["lake.orders", "lake.customers", "lake.invoices", "lake.tickets", "lake.instances"];
 pub const KEYS: u64 = 3_000;
 
@@ -78,6 +80,9 @@ table_header = "table"
 on_missing_table = "create"
 on_unknown_column = "add"
 key = ["id"]
+
+[errors]
+topic = "dead.cdc.letters"
 
 [tables."lake.orders"]
 checks = ["total >= 0"]

@@ -3,7 +3,7 @@
 use crate::broker::{self, produce};
 use crate::model::Model;
 use crate::program::Program;
-use crate::records::{TOPICS, config, record};
+use crate::records::{ERROR_TOPIC, TOPICS, config, record};
 use crate::rng::Rng;
 
 /// The same topics under another name, so that tests do not meet.
@@ -14,6 +14,7 @@ fn config_of(prefix: &str) -> String {
 async fn filled(prefix: &str, records: u64) -> (Program, Model) {
     let names: Vec<String> = TOPICS.iter().map(|topic| topic.replace("cdc.", prefix)).collect();
     broker::topics(&names.iter().map(String::as_str).collect::<Vec<_>>()).await;
+    broker::topics(&[&ERROR_TOPIC.replace("cdc.", prefix)]).await;
     let mut rng = Rng(11);
     let mut model = Model::default();
     let records = (0..records).map(|n| {
