@@ -38,7 +38,7 @@ const CONFINED: [(&str, &[&str]); 13] = [
     ("aws-sdk-s3tables", &["sluice-catalog"]),
     ("aws-sdk-secretsmanager", &["sluice-kafka"]),
     ("aws-msk-iam-sasl-signer", &["sluice-kafka"]),
-    ("rdkafka", &["sluice-kafka", "sluice-mapping", "sluice-kafka-tests"]),
+    ("rdkafka", &["sluice-kafka", "sluice-mapping", "sluice-kafka-tests", "sluice-stream"]),
     ("hive_metastore", &["sluice-catalog", "sluice-contract"]),
     ("reqwest", &["sluice-catalog"]),
     ("sqlx", &["sluice-catalog"]),
@@ -68,6 +68,7 @@ const CONFINED: [(&str, &[&str]); 13] = [
             "sluice-catalog",
             "sluice-kafka",
             "sluice-mapping",
+            "sluice-stream",
             "sluice-kafka-tests",
         ],
     ),
@@ -295,7 +296,9 @@ fn the_configuration_of_each_stage_is_right() {
                 let only_that = error.problems.iter().all(|problem| is_build(problem.code) && problem.message.contains("--features"));
                 assert!(only_that, "{}: {error}", path.display());
             }
-            Err(error @ (StartError::Unreadable { .. } | StartError::Unavailable(_))) => panic!("{}: {error}", path.display()),
+            Err(error @ (StartError::Unreadable { .. } | StartError::Topic(_) | StartError::Unavailable(_))) => {
+                panic!("{}: {error}", path.display())
+            }
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Fills the topics of the stream tests: `feed RECORDS [BAD_PERCENT] [RECORDS_PER_S] [NAMESPACE_PREFIX]`. The brokers are those of SLUICE_TEST_KAFKA.
 //! Prints the configuration that reads them.
-#![allow(dead_code, unreachable_pub)]
+#![allow(dead_code, unreachable_pub, clippy::unwrap_used)]
 
 #[path = "tests/records.rs"]
 mod records;
@@ -79,7 +79,9 @@ fn send(producer: &BaseProducer, record: &Record) -> Result<(), Failure> {
         }
         match producer.send(to_send) {
             Ok(()) => break,
-            Err((KafkaError::MessageProduction(RDKafkaErrorCode::QueueFull), _)) => drop(producer.poll(Duration::from_millis(50))),
+            Err((KafkaError::MessageProduction(RDKafkaErrorCode::QueueFull), _)) => {
+                producer.poll(Duration::from_millis(50));
+            }
             Err((error, _)) => return Err(error.into()),
         }
     }
