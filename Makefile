@@ -37,7 +37,7 @@ foreign:
 infra:
 	tests/infra/run.sh
 
-## The ingest function for Lambda: target/package/ingest.zip (FEATURES=glue, ARCH=x86_64 | arm64)
+## The ingest function for Lambda: target/package/ingest.zip (FEATURES=glue,kafka-vendored,kafka-aws, ARCH=x86_64 | arm64)
 package:
 	infra/package.sh
 

@@ -145,6 +145,10 @@ resource "aws_cloudformation_stack" "pipeline" {
     KafkaSubnetId2               = var.kafka_subnet_id2
     KafkaSubnetId3               = var.kafka_subnet_id3
     KafkaSecurityGroupId         = var.kafka_security_group_id
+    ErrorTopic                   = var.error_topic
+    ErrorTopicMskClusterArn      = var.error_topic_msk_cluster_arn
+    ErrorTopicSecretArn          = var.error_topic_secret_arn
+    ErrorTopicSecretKmsKeyArn    = var.error_topic_secret_kms_key_arn
     BatchSize                    = tostring(var.batch_size)
     MaximumBatchingWindowSeconds = tostring(var.maximum_batching_window_seconds)
     MinimumPollers               = tostring(var.minimum_pollers)

@@ -154,6 +154,30 @@ variable "kafka_security_group_id" {
   default     = ""
 }
 
+variable "error_topic" {
+  description = "errors.topic of sluice.toml, when it has one. The function produces to it itself, so it must reach the brokers (function_subnet_ids)."
+  type        = string
+  default     = ""
+}
+
+variable "error_topic_msk_cluster_arn" {
+  description = "The cluster of that topic, where errors.security is msk-iam."
+  type        = string
+  default     = ""
+}
+
+variable "error_topic_secret_arn" {
+  description = "The secret that errors.security names, where it names one."
+  type        = string
+  default     = ""
+}
+
+variable "error_topic_secret_kms_key_arn" {
+  description = "The customer-managed key of that secret."
+  type        = string
+  default     = ""
+}
+
 variable "batch_size" {
   description = "Most records of a batch. A batch also ends at 6 MB and when the window is over."
   type        = number

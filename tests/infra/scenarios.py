@@ -4,6 +4,7 @@ from support import parameters
 
 ARN = "arn:aws:{}:eu-central-1:111122223333:{}"
 SECRET = {"KafkaSecretArn": ARN.format("secretsmanager", "secret:AmazonMSK_sluice"), "KafkaSecretKmsKeyArn": ARN.format("kms", "key/kafka")}
+ERROR_TOPIC = {"ErrorTopic": "sluice.errors", "FunctionSubnetIds": "subnet-0a", "FunctionSecurityGroupIds": "sg-0a"}
 SELF_MANAGED = {
     "KafkaSource": "self-managed",
     "MskClusterArn": "",
@@ -16,6 +17,14 @@ ALL = {
     "dev": ("dev", {}),
     "prod": ("prod", {}),
     "prod with an encrypted warehouse": ("prod", {"WarehouseKmsKeyArn": ARN.format("kms", "key/lake")}),
+    "prod with an error topic": (
+        "prod",
+        {**ERROR_TOPIC, "ErrorTopicMskClusterArn": ARN.format("kafka", "cluster/errors/11111111-2222-3333-4444-555555555555-3")},
+    ),
+    "dev with an error topic by a secret": (
+        "dev",
+        {**ERROR_TOPIC, "ErrorTopicSecretArn": SECRET["KafkaSecretArn"], "ErrorTopicSecretKmsKeyArn": SECRET["KafkaSecretKmsKeyArn"]},
+    ),
     "msk, scram": ("dev", {**SECRET, "KafkaAuthentication": "scram-512"}),
     "msk, mtls": ("dev", {"KafkaSecretArn": SECRET["KafkaSecretArn"], "KafkaAuthentication": "mtls"}),
     "own, plain": ("dev", {**SELF_MANAGED, **SECRET, "KafkaAuthentication": "plain"}),

@@ -19,6 +19,7 @@ SOURCES = {
     "s3": "shared/storage/src/s3",
     "glue": "shared/catalog/src/glue",
     "s3tables": "shared/catalog/src/s3tables",
+    "secretsmanager": "shared/kafka/src",
 }
 # EC2 has no resource types for these.
 WITHOUT_RESOURCES = set(CALLS["lambda"]["network"][2:])
@@ -40,7 +41,7 @@ def test_no_call_hides_elsewhere():
     for path in ROOT.glob("*/*/src/**/*.rs"):
         if not any(str(path).startswith(str(ROOT / folder)) for folder in SOURCES.values()):
             text = path.read_text()
-            for sdk in ("aws_sdk_s3::Client", "aws_sdk_glue::Client", "aws_sdk_s3tables::Client"):
+            for sdk in ("aws_sdk_s3::Client", "aws_sdk_glue::Client", "aws_sdk_s3tables::Client", "aws_sdk_secretsmanager::Client"):
                 assert sdk not in text, f"{path} has a client of its own: let SOURCES know"
 
 
@@ -74,6 +75,10 @@ def expected(values):
         policies["kafka-secret"] = set(lambda_["kafka-secret"]) - (set() if values.get("KafkaSecretKmsKeyArn") else {"kms:Decrypt"})
     if values.get("KafkaRootCaSecretArn"):
         policies["kafka-root-ca"] = set(lambda_["kafka-root-ca"])
+    if values.get("ErrorTopicMskClusterArn"):
+        policies["error-topic"] = set(CALLS["kafka-cluster"]["produce"])
+    if values.get("ErrorTopicSecretArn"):
+        policies["error-topic-secret"] = actions["secretsmanager"] | ({"kms:Decrypt"} if values.get("ErrorTopicSecretKmsKeyArn") else set())
     if is_provisioned:
         policies["failed-batches"] = set(lambda_["failed-batches"]) - (set() if values.get("KmsKeyArn") else {"kms:GenerateDataKey"})
     return policies
@@ -170,6 +175,14 @@ def test_iam_permissions_of_msk_name_the_topic_and_the_group():
     assert resources["kafka-cluster:Connect"] == [cluster.format("cluster")]
 
 
+def test_the_error_topic_is_the_only_one_that_the_function_may_write():
+    statements = role_policies(scenarios.values("prod with an error topic"))["error-topic"]
+    resources = {action: as_list(each["Resource"]) for each in statements for action in as_list(each["Action"])}
+    cluster = "arn:aws:kafka:eu-central-1:111122223333:{}/errors/11111111-2222-3333-4444-555555555555-3"
+    assert resources["kafka-cluster:WriteData"] == [cluster.format("topic") + "/sluice.errors"]
+    assert resources["kafka-cluster:WriteDataIdempotently"] == [cluster.format("cluster")]
+
+
 @pytest.mark.parametrize("stage", ["dev", "prod"])
 def test_the_role_may_write_where_the_configuration_of_its_stage_sends_rows(stage):
     values = scenarios.values(stage)
@@ -183,3 +196,4 @@ def test_the_role_may_write_where_the_configuration_of_its_stage_sends_rows(stag
     warehouse = f"s3://{values['WarehouseBucket']}/{values['WarehousePrefix']}"
     assert f"{settings['catalog']['warehouse']}/".startswith(warehouse)
     assert settings["catalog"]["type"] == values["Catalog"]
+    assert settings["errors"].get("topic", "") == values.get("ErrorTopic", "")

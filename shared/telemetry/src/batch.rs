@@ -116,10 +116,8 @@ impl BatchEvent {
             Measure::one(Metric::Duration, self.duration_ms),
             Measure::one(Metric::ElapsedSinceLastCommit, self.elapsed_since_last_commit_s),
             Measure::one(Metric::SchemaChanges, as_i64(self.schema_changes)),
-            Measure::one(Metric::ErrorTopicPublished, as_i64(self.error_topic.published)),
-            Measure::one(Metric::ErrorTopicWithoutValue, as_i64(self.error_topic.without_value)),
-            Measure::one(Metric::ErrorTopicFailed, as_i64(self.error_topic.failed)),
         ];
+        measures.extend(of_topic(self.error_topic));
         measures.extend(self.tally.iter().flat_map(|tally| of_tally(tally, &self.ending)));
         measures.extend(of_ending(&self.ending));
         measures.extend(of_tables(&self.tables, conflicts(&self.ending)));
@@ -145,6 +143,18 @@ fn of_tally(tally: &BatchTally, ending: &Ending) -> Vec<Measure> {
     ];
     measures.extend(tally.dead_letters_by_code.iter().map(|(code, letters)| count(Metric::DeadLetters(*code), *letters)));
     measures
+}
+
+/// Nothing where there is no error topic, or no letter for it: each name costs.
+fn of_topic(topic: TopicWork) -> Vec<Measure> {
+    if topic == TopicWork::default() {
+        return Vec::new();
+    }
+    vec![
+        Measure::one(Metric::ErrorTopicPublished, as_i64(topic.published)),
+        Measure::one(Metric::ErrorTopicWithoutValue, as_i64(topic.without_value)),
+        Measure::one(Metric::ErrorTopicFailed, as_i64(topic.failed)),
+    ]
 }
 
 fn of_ending(ending: &Ending) -> Vec<Measure> {
@@ -240,7 +250,7 @@ mod tests {
             request_id,
             tally,
             tables,
-            error_topic: TopicWork { published: 5, without_value: 2, failed: 1 },
+            error_topic: TopicWork::default(),
             schema_changes: 1,
             ending,
             event_bytes: 512,
@@ -273,9 +283,6 @@ mod tests {
             ("committed_delete_files", 1),
             ("data_file_bytes", 1_000),
             ("schema_changes", 1),
-            ("error_topic_published", 5),
-            ("error_topic_without_value", 2),
-            ("error_topic_failed", 1),
             ("ledger_gaps", 0),
             ("event_bytes", 512),
             ("elapsed_since_last_commit_s", 0),
@@ -287,6 +294,17 @@ mod tests {
         assert_eq!(document["commit_duration_ms"], json!([30, 20]));
         assert_eq!((&document[DIMENSION], &document["level"]), (&json!("sluice-dev-ingest"), &json!("INFO")));
         assert_eq!(document["tally"]["dead_letters_by_code"]["TYPE_MISMATCH"], 1);
+    }
+
+    #[test]
+    fn an_error_topic_is_counted_where_it_had_something_to_do() {
+        let mut with = event(None, Vec::new(), Ending::Applied);
+        with.error_topic = TopicWork { published: 5, without_value: 2, failed: 1 };
+        let names = ["error_topic_published", "error_topic_without_value", "error_topic_failed"];
+        let document = assert_is_emf(&with.line(PLACE));
+        assert_eq!(names.map(|name| document[name].as_i64()), [Some(5), Some(2), Some(1)]);
+        let document = assert_is_emf(&event(None, Vec::new(), Ending::Applied).line(PLACE));
+        assert_eq!(names.map(|name| document[name].as_i64()), [None; 3]);
     }
 
     #[test]
