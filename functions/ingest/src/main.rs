@@ -10,6 +10,6 @@ use sluice_runtime::environment;
 async fn main() -> Result<(), lambda_runtime::Error> {
     environment::init_logs();
     let path = PathBuf::from(environment::config_path());
-    let ingest = start::start(start::Configuration::read(&path)?).await?;
+    let ingest = start::start(start::Configuration::read(&path).await?).await?;
     lambda::serve(Arc::new(ingest)).await
 }

@@ -3,14 +3,13 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use async_trait::async_trait;
 use serde_json::Value;
-use sluice_catalog::{CatalogConfig, RestSecrets, Services};
+use sluice_catalog::CatalogConfig;
 use sluice_kafka::{KafkaConfig, KafkaError};
 use sluice_runtime::environment::secret;
-use sluice_runtime::settings::parse_toml;
 use sluice_runtime::{ConfigError, RandomIds, Settings, SystemClock};
-use sluice_table::{Sleep, TableError};
+use sluice_start::{ConfigFile, ReadError, TokioSleep, catalog_secrets, services};
+use sluice_table::TableError;
 
 use crate::Ingest;
 
@@ -18,13 +17,8 @@ use crate::Ingest;
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// The configuration cannot be read.
-    #[error("CONFIG_UNREADABLE: {path}: {source}")]
-    Unreadable {
-        /// Where it was looked for.
-        path: String,
-        /// Why not.
-        source: std::io::Error,
-    },
+    #[error(transparent)]
+    Unreadable(#[from] ReadError),
     /// The configuration is wrong.
     #[error(transparent)]
     Config(#[from] ConfigError),
@@ -36,17 +30,6 @@ pub enum StartError {
     Topic(#[from] KafkaError),
 }
 
-/// Sleeps on tokio's timer.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct TokioSleep;
-
-#[async_trait]
-impl Sleep for TokioSleep {
-    async fn sleep(&self, ms: u64) {
-        tokio::time::sleep(std::time::Duration::from_millis(ms)).await;
-    }
-}
-
 /// A configuration that is right as far as can be told without the catalog.
 #[derive(Debug, Clone)]
 pub struct Configuration {
@@ -56,15 +39,13 @@ pub struct Configuration {
 }
 
 impl Configuration {
-    /// Reads the file at `path`. Relative paths in it start at its folder.
+    /// Reads the configuration at a path, or at `s3://bucket/key`. Relative paths in it start at its folder.
     ///
     /// # Errors
     /// [`StartError`] when it cannot be read or is wrong: then with all problems.
-    pub fn read(path: &Path) -> Result<Self, StartError> {
-        let unreadable = |source| StartError::Unreadable { path: path.display().to_string(), source };
-        let text = std::fs::read_to_string(path).map_err(unreadable)?;
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."));
-        Ok(Self::from_value(parse_toml(&text)?, folder)?)
+    pub async fn read(location: &Path) -> Result<Self, StartError> {
+        let file = ConfigFile::read(location).await?;
+        Ok(Self::from_value(file.parsed()?, &file.folder)?)
     }
 
     /// Reads a JSON value of the file's shape. Relative paths start at `base`.
@@ -97,10 +78,8 @@ impl Configuration {
 /// # Errors
 /// [`StartError`] when the catalog cannot be opened. The error topic is opened with its first letter.
 pub async fn start(configuration: Configuration) -> Result<Ingest, StartError> {
-    let services = Services { clock: Arc::new(SystemClock), ids: Arc::new(RandomIds) };
-    let secrets = RestSecrets { token: secret("SLUICE_CATALOG_TOKEN"), credential: secret("SLUICE_CATALOG_CREDENTIAL") };
     let topic = sluice_kafka::error_topic(configuration.kafka.error_topic, Arc::new(SystemClock), Arc::new(secret))?;
-    let catalog = configuration.catalog.open(services, secrets).await?;
+    let catalog = configuration.catalog.open(services(), catalog_secrets()).await?;
     Ok(Ingest {
         settings: configuration.settings,
         catalog,

@@ -56,7 +56,7 @@ impl Failure {
 impl From<StartError> for Failure {
     fn from(error: StartError) -> Self {
         let (exit, hint) = match &error {
-            StartError::Unreadable { .. } => (Exit::Config, "run `sluice init` to make one, or name it with --config"),
+            StartError::Unreadable(_) => (Exit::Config, "run `sluice init` to make one, or name it with --config"),
             StartError::Config(_) => (Exit::Config, "see docs/configuration.md for every key"),
             StartError::Topic(_) => (Exit::Config, "`[errors]` in docs/configuration.md says how the error topic is reached"),
             StartError::Unavailable(_) => {
@@ -71,7 +71,7 @@ impl From<sluice_maintain::StartError> for Failure {
     fn from(error: sluice_maintain::StartError) -> Self {
         use sluice_maintain::StartError as Error;
         let (exit, hint) = match &error {
-            Error::Unreadable { .. } => (Exit::Config, "run `sluice init` to make one, or name it with --config"),
+            Error::Unreadable(_) => (Exit::Config, "run `sluice init` to make one, or name it with --config"),
             Error::Config(_) => (Exit::Config, "see docs/configuration.md for every key"),
             Error::Catalog(_) => (Exit::Failed, "check catalog.uri and that the database can be reached"),
             Error::Storage(_) => (Exit::Failed, "check catalog.storage"),

@@ -19,7 +19,7 @@ const RESERVE_MS: i64 = 30_000;
 /// When the configuration is wrong, or the Runtime API cannot be reached.
 pub async fn serve(job: JobName) -> Result<(), Error> {
     environment::init_logs();
-    let maintain = Arc::new(start(Configuration::read(&PathBuf::from(environment::config_path()))?).await?);
+    let maintain = Arc::new(start(Configuration::read(&PathBuf::from(environment::config_path())).await?).await?);
     let handler = service_fn(move |event: LambdaEvent<Value>| {
         let maintain = Arc::clone(&maintain);
         async move {

@@ -3,16 +3,14 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use async_trait::async_trait;
 use serde_json::Value;
-use sluice_catalog::{CatalogConfig, RestSecrets, Services};
+use sluice_catalog::CatalogConfig;
 use sluice_maintenance::MaintenanceSettings;
 use sluice_model::config::Problems;
-use sluice_runtime::environment::secret;
-use sluice_runtime::settings::parse_toml;
 use sluice_runtime::{ConfigError, RandomIds, Settings, SystemClock};
+use sluice_start::{ConfigFile, ReadError, TokioSleep, catalog_secrets, services};
 use sluice_storage::{StorageConfig, StorageError};
-use sluice_table::{Sleep, TableError};
+use sluice_table::TableError;
 
 use crate::Maintain;
 
@@ -20,13 +18,8 @@ use crate::Maintain;
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// The configuration cannot be read.
-    #[error("CONFIG_UNREADABLE: {path}: {source}")]
-    Unreadable {
-        /// Where it was looked for.
-        path: String,
-        /// Why not.
-        source: std::io::Error,
-    },
+    #[error(transparent)]
+    Unreadable(#[from] ReadError),
     /// The configuration is wrong.
     #[error(transparent)]
     Config(#[from] ConfigError),
@@ -38,17 +31,6 @@ pub enum StartError {
     Storage(#[from] StorageError),
 }
 
-/// Sleeps on tokio's timer.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct TokioSleep;
-
-#[async_trait]
-impl Sleep for TokioSleep {
-    async fn sleep(&self, ms: u64) {
-        tokio::time::sleep(std::time::Duration::from_millis(ms)).await;
-    }
-}
-
 /// A configuration that is right as far as can be told without the catalog.
 #[derive(Debug, Clone)]
 pub struct Configuration {
@@ -58,15 +40,13 @@ pub struct Configuration {
 }
 
 impl Configuration {
-    /// Reads the file at `path`, all of it: the functions share one file. Relative paths in it start at its folder.
+    /// Reads the configuration at a path, or at `s3://bucket/key`, all of it: the functions share one. Relative paths in it start at its folder.
     ///
     /// # Errors
     /// [`StartError`] when it cannot be read or is wrong: then with all problems.
-    pub fn read(path: &Path) -> Result<Self, StartError> {
-        let unreadable = |source| StartError::Unreadable { path: path.display().to_string(), source };
-        let text = std::fs::read_to_string(path).map_err(unreadable)?;
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."));
-        Ok(Self::from_value(parse_toml(&text)?, folder)?)
+    pub async fn read(location: &Path) -> Result<Self, StartError> {
+        let file = ConfigFile::read(location).await?;
+        Ok(Self::from_value(file.parsed()?, &file.folder)?)
     }
 
     /// Reads a JSON value of the file's shape. Relative paths start at `base`.
@@ -92,11 +72,9 @@ impl Configuration {
 /// # Errors
 /// [`StartError`] when one of them cannot be opened.
 pub async fn start(configuration: Configuration) -> Result<Maintain, StartError> {
-    let services = Services { clock: Arc::new(SystemClock), ids: Arc::new(RandomIds) };
-    let secrets = RestSecrets { token: secret("SLUICE_CATALOG_TOKEN"), credential: secret("SLUICE_CATALOG_CREDENTIAL") };
     Ok(Maintain {
         stores: Arc::new(sluice_storage::open(&configuration.storage, Arc::new(SystemClock)).await?),
-        catalog: configuration.catalog.open(services, secrets).await?,
+        catalog: configuration.catalog.open(services(), catalog_secrets()).await?,
         settings: configuration.settings,
         clock: Arc::new(SystemClock),
         ids: Arc::new(RandomIds),

@@ -10,10 +10,10 @@ use sluice_catalog::{MemoryCatalog, Services};
 use sluice_deadletter::{ErrorTable, NoTopic};
 use sluice_ingest::batch::{Batch, Decisions};
 use sluice_ingest::resolve::{Work, resolve};
-use sluice_ingest::start::TokioSleep;
 use sluice_ingest::{Ingest, receive};
 use sluice_model::{Clock, Column, ColumnType, IdSource, TableName, TableSchema, TapeBuffer};
 use sluice_runtime::{Settings, open_event};
+use sluice_start::TokioSleep;
 use sluice_table::{Catalog, CommitError, CreateOutcome, StagedChange, TableCreation, TableError, TableOperations, TableVersion, prepare};
 
 use crate::clock::Stages;

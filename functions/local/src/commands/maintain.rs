@@ -54,7 +54,7 @@ pub(crate) async fn orphans(config: &Path, args: &OrphanArgs, output: &Output) -
 /// # Errors
 /// When it is wrong, or the catalog or the storage cannot be opened.
 pub(crate) async fn open(config: &Path) -> Result<Maintain, Failure> {
-    Ok(start(Configuration::read(config)?).await?)
+    Ok(start(Configuration::read(config).await?).await?)
 }
 
 fn request(tables: &[String], except: &[String], mode: RequestMode) -> Request {

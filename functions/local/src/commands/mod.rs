@@ -61,7 +61,7 @@ pub(crate) async fn run(cli: Cli, output: &Output) -> Result<(), Failure> {
 
 /// The function that the configuration file describes.
 async fn open(config: &Path) -> Result<Ingest, Failure> {
-    Ok(start::start(start::Configuration::read(config)?).await?)
+    Ok(start::start(start::Configuration::read(config).await?).await?)
 }
 
 /// What is said where `run` is not built in.

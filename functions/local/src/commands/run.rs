@@ -41,7 +41,7 @@ impl Rest for TokioRest {
 /// Exit code 2 when the command line or the configuration is wrong, 1 when consumption cannot go on. Nothing is lost then: what was not
 /// applied is not committed.
 pub(crate) async fn run(config: &Path, args: RunArgs, output: &Output) -> Result<(), Failure> {
-    let configuration = Configuration::read(config)?;
+    let configuration = Configuration::read(config).await?;
     let source = source(configuration.kafka(), &args)?;
     let (connection, tokens) = connect(&source, &args).await.map_err(|error| Failure::config(error.to_string(), CONNECTION_HINT))?;
     let ingest = start(configuration).await?;

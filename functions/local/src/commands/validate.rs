@@ -23,7 +23,7 @@ struct Finding {
 /// # Errors
 /// Exit code 2 when the configuration is wrong, 4 when a table is.
 pub(crate) async fn run(config: &Path, output: &Output) -> Result<(), Failure> {
-    sluice_maintain::Configuration::read(config)?;
+    sluice_maintain::Configuration::read(config).await?;
     let ingest = super::open(config).await?;
     let mut names: Vec<TableName> = ingest.settings.configured_tables().collect();
     names.extend(ingest.catalog.tables().await?);
