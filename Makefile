@@ -1,14 +1,15 @@
-# make demo | test | check | bench | corpus | contract | kafka | stream | foreign | infra | package
+# make demo | test | check | bench | corpus | contract | kafka | stream | lambda | foreign | infra | package
 CARGO ?= cargo
 
-.PHONY: demo test check fmt bench corpus contract kafka stream foreign infra package
+.PHONY: demo test check fmt bench corpus contract kafka stream lambda foreign infra package
 
 ## The sample events of several systems become Iceberg tables in .demo/
 demo:
 	$(CARGO) run --quiet --package sluice-local -- demo
 
-## All tests: Rust, the catalogs on real services, the Kafka client and the whole path on a real broker, a foreign reader of what was written, the deployment
-test: tests-rust contract kafka stream foreign infra
+## All tests: Rust, the catalogs on real services, the Kafka client and the whole path on a real broker, the function in cargo lambda, a
+## foreign reader of what was written, the deployment
+test: tests-rust contract kafka stream lambda foreign infra
 
 .PHONY: tests-rust
 tests-rust:
@@ -28,6 +29,10 @@ stream:
 ## The Kafka client and the error topic on a mock cluster and on a real Kafka; starts that
 kafka:
 	tests/kafka/run.sh
+
+## The sample events through `cargo lambda watch` and `cargo lambda invoke`
+lambda:
+	tests/lambda/run.sh
 
 ## DuckDB reads the demo's tables and compares them row by row with what Sluice says they hold
 foreign:
