@@ -51,7 +51,7 @@ check: fmt
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
 	$(CARGO) clippy --package sluice-contract --all-targets --all-features -- -D warnings
 	$(CARGO) clippy --package sluice-kafka --package sluice-kafka-tests --package sluice-local --package sluice-stream --all-targets \
-		--features sluice-kafka-tests/broker,sluice-local/kafka,sluice-stream/kafka -- -D warnings
+		--features sluice-kafka-tests/broker,sluice-kafka-tests/aws,sluice-kafka-tests/measure,sluice-local/kafka,sluice-stream/kafka -- -D warnings
 	tests/deny.sh
 
 fmt:
