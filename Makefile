@@ -1,14 +1,15 @@
-# make demo | test | check | bench | corpus | contract | kafka | stream | foreign | infra | package
+# make demo | test | check | bench | corpus | contract | kafka | stream | lambda | foreign | infra | package
 CARGO ?= cargo
 
-.PHONY: demo test check fmt bench corpus contract kafka stream foreign infra package
+.PHONY: demo test check fmt bench corpus contract kafka stream lambda foreign infra package
 
 ## The sample events of several systems become Iceberg tables in .demo/
 demo:
 	$(CARGO) run --quiet --package sluice-local -- demo
 
-## All tests: Rust, the catalogs on real services, the Kafka client and the whole path on a real broker, a foreign reader of what was written, the deployment
-test: tests-rust contract kafka stream foreign infra
+## All tests: Rust, the catalogs on real services, the Kafka client and the whole path on a real broker, the function in cargo lambda, a
+## foreign reader of what was written, the deployment
+test: tests-rust contract kafka stream lambda foreign infra
 
 .PHONY: tests-rust
 tests-rust:
@@ -29,6 +30,10 @@ stream:
 kafka:
 	tests/kafka/run.sh
 
+## The sample events through `cargo lambda watch` and `cargo lambda invoke`
+lambda:
+	tests/lambda/run.sh
+
 ## DuckDB reads the demo's tables and compares them row by row with what Sluice says they hold
 foreign:
 	tests/foreign/run.sh
@@ -46,7 +51,7 @@ check: fmt
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
 	$(CARGO) clippy --package sluice-contract --all-targets --all-features -- -D warnings
 	$(CARGO) clippy --package sluice-kafka --package sluice-kafka-tests --package sluice-local --package sluice-stream --all-targets \
-		--features sluice-kafka-tests/broker,sluice-local/kafka,sluice-stream/kafka -- -D warnings
+		--features sluice-kafka-tests/broker,sluice-kafka-tests/aws,sluice-kafka-tests/measure,sluice-local/kafka,sluice-stream/kafka -- -D warnings
 	tests/deny.sh
 
 fmt:

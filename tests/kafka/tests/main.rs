@@ -5,5 +5,7 @@ mod broker;
 mod mock;
 mod read_back;
 mod real;
+#[cfg(feature = "aws")]
+mod secrets;
 mod security;
 mod tokens;
