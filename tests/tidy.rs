@@ -41,6 +41,7 @@ const CONFINED: [(&str, &[&str]); 10] = [
         "lambda_runtime",
         &[
             "sluice-ingest",
+            "sluice-redrive",
             "sluice-maintain",
             "sluice-compact",
             "sluice-expire-snapshots",
@@ -52,6 +53,7 @@ const CONFINED: [(&str, &[&str]); 10] = [
         "tokio",
         &[
             "sluice-ingest",
+            "sluice-redrive",
             "sluice-maintain",
             "sluice-compact",
             "sluice-expire-snapshots",

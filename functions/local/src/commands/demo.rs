@@ -104,7 +104,7 @@ async fn show(ingest: &Ingest, output: &Output) -> Result<(), Failure> {
         }
     }
     output.heading(&format!("{}: every refused record, and why", ingest.settings.errors.table));
-    super::errors::run(ingest, &ErrorsCommand::List { code: None, table: None, limit: 0 }, output).await?;
+    super::errors::run(ingest, &ErrorsCommand::List { all: false, code: None, table: None, limit: 0 }, output).await?;
     output.line("");
     Ok(())
 }

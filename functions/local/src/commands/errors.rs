@@ -17,8 +17,12 @@ type Row = Map<String, Value>;
 pub(crate) async fn run(ingest: &Ingest, command: &ErrorsCommand, output: &Output) -> Result<(), Failure> {
     let rows = all(ingest).await?;
     match command {
-        ErrorsCommand::List { code, table, limit } => {
-            let wanted = |row: &&Row| matches(row, "code", code.as_deref()) && matches(row, "target_table", table.as_deref());
+        ErrorsCommand::Redrive(_) => Err(Failure::failed("`errors redrive` is run elsewhere", "")),
+        ErrorsCommand::List { all, code, table, limit } => {
+            let is_open = |row: &Row| row.get("resolved_at").is_none_or(Value::is_null);
+            let wanted = |row: &&Row| {
+                (*all || is_open(row)) && matches(row, "code", code.as_deref()) && matches(row, "target_table", table.as_deref())
+            };
             let found: Vec<Row> = rows.iter().filter(wanted).map(summary).collect();
             super::table::print_rows(&found, *limit, output);
             Ok(())
@@ -60,9 +64,12 @@ fn names(row: &Row, wanted: &str) -> bool {
 fn summary(row: &Row) -> Row {
     let mut summary = Row::new();
     summary.insert("coordinate".to_owned(), json!(coordinate(row)));
-    for name in ["code", "field", "target_table", "operation", "detail"] {
+    for name in ["code", "field", "target_table", "operation", "attempts", "resolution", "resolved_at", "detail"] {
         summary.insert(name.to_owned(), row.get(name).cloned().unwrap_or(Value::Null));
     }
+    // What was never redriven has no number there, and an error table from before has not even the column.
+    let attempts = summary.get("attempts").and_then(Value::as_i64).unwrap_or(0);
+    summary.insert("attempts".to_owned(), json!(attempts));
     summary
 }
 

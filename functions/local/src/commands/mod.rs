@@ -7,6 +7,8 @@ mod health;
 mod init;
 mod invoke;
 mod maintain;
+mod redrive;
+mod rewind;
 pub(crate) mod table;
 mod validate;
 
@@ -16,7 +18,7 @@ use sluice_ingest::{Ingest, start};
 use sluice_maintain::JobName;
 use sluice_maintenance::health::Storage;
 
-use crate::cli::{Cli, Command, TableCommand};
+use crate::cli::{Cli, Command, ErrorsCommand, TableCommand};
 use crate::failure::Failure;
 use crate::output::Output;
 
@@ -43,7 +45,9 @@ pub(crate) async fn run(cli: Cli, output: &Output) -> Result<(), Failure> {
             health::run(&cli.config, (&tables, listed, html.as_deref()), output).await
         }
         Command::Table(command) => table::run(&open(&cli.config).await?, &command, output).await,
+        Command::Errors(ErrorsCommand::Redrive(args)) => redrive::run(open(&cli.config).await?, &args, output).await,
         Command::Errors(command) => errors::run(&open(&cli.config).await?, &command, output).await,
+        Command::Rewind(args) => rewind::run(open(&cli.config).await?, args, output).await,
         Command::Corpus(args) => corpus::run(&args, output).await,
     }
 }
