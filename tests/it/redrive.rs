@@ -1,14 +1,16 @@
 //! Refused records are tried again: in order, exactly once, and never over newer changes.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
+use async_trait::async_trait;
 use serde_json::{Value, json};
 use sluice_deadletter::NoTopic;
 use sluice_ingest::Ingest;
 use sluice_model::{Deadline, ReasonCode, TableName};
 use sluice_redrive::{Fate, Redrive, RedriveError, Reply, Request};
 use sluice_runtime::Settings;
-use sluice_table::{Catalog, TableOperations};
+use sluice_table::{Catalog, CommitError, CreateOutcome, StagedChange, TableCreation, TableError, TableOperations, TableVersion};
 use sluice_testkit::{CommitFault, FaultPlan, FaultyCatalog, TestServices, foreign};
 
 use crate::crashing::{Fuse, Moment, Mortal};
@@ -498,6 +500,81 @@ async fn two_runs_at_once_apply_each_record_once() {
     }
 }
 
+/// A catalog where another writer is faster at the first commit to `erp.a`, and gives the table a column.
+struct Meddling {
+    shared: Arc<dyn Catalog>,
+    services: TestServices,
+    done: Arc<AtomicBool>,
+}
+
+#[async_trait]
+impl Catalog for Meddling {
+    async fn load(&self, name: &TableName) -> Result<Option<Arc<dyn TableOperations>>, TableError> {
+        let (shared, services, done) = (Arc::clone(&self.shared), self.services.clone(), Arc::clone(&self.done));
+        let table = self.shared.load(name).await?;
+        Ok(table.map(|inner| Arc::new(MeddledTable { inner, meddling: Meddling { shared, services, done } }) as Arc<dyn TableOperations>))
+    }
+
+    async fn create(&self, name: &TableName, creation: &TableCreation) -> Result<CreateOutcome, TableError> {
+        self.shared.create(name, creation).await
+    }
+
+    async fn tables(&self) -> Result<Vec<TableName>, TableError> {
+        self.shared.tables().await
+    }
+
+    async fn drop_table(&self, name: &TableName) -> Result<bool, TableError> {
+        self.shared.drop_table(name).await
+    }
+}
+
+struct MeddledTable {
+    inner: Arc<dyn TableOperations>,
+    meddling: Meddling,
+}
+
+#[async_trait]
+impl TableOperations for MeddledTable {
+    fn name(&self) -> &TableName {
+        self.inner.name()
+    }
+
+    async fn refresh(&self) -> Result<TableVersion, TableError> {
+        self.inner.refresh().await
+    }
+
+    async fn commit(&self, base: &TableVersion, change: &StagedChange) -> Result<TableVersion, CommitError> {
+        let Meddling { shared, services, done } = &self.meddling;
+        if self.name().as_str() == "erp.a" && !done.swap(true, Ordering::SeqCst) {
+            let over = json!({"table_defaults": {"mode": "append", "on_unknown_column": "add"}});
+            let lake = Lake::over(config(over), Arc::clone(shared), services.clone());
+            let other = std::thread::spawn(move || {
+                let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+                runtime.block_on(lake.send(&[bad(90, 90, 90)]));
+            });
+            other.join().unwrap();
+        }
+        self.inner.commit(base, change).await
+    }
+}
+
+#[tokio::test]
+async fn what_one_round_refused_no_later_round_applies() {
+    let with = |checks: Value| json!({"table_defaults": {"mode": "append", "checks": checks}});
+    let shared = Shared::new();
+    shared.send(&with(json!([])), &[good(0, 1)]).await;
+    shared.send(&with(json!(["id < 50"])), &[bad(1, 60, 1), good(2, 61)]).await;
+    shared.services.clock.advance(1_000);
+    let meddling = Meddling { shared: Arc::clone(&shared.catalog), services: shared.services.clone(), done: Arc::default() };
+    let function = redrive(&with(json!([])), Arc::new(meddling), &shared.services);
+    let reply = function.run(&Request::read(&execute()).unwrap(), Deadline::NONE).await.unwrap();
+    // The first round refused the record with the unknown column; in the second the column was there.
+    assert_eq!((reply.count(Fate::Applied), reply.refused_by_code.get(&ReasonCode::UnknownColumn)), (1, Some(&1)), "{reply:?}");
+    assert_eq!(shared.rows("erp.a").await, ["id=1 extra=null", "id=61 extra=null", "id=90 extra=90"]);
+    assert_eq!(shared.run(&with(json!([])), execute()).await.count(Fate::Applied), 1);
+    assert_eq!(shared.rows("erp.a").await, ["id=1 extra=null", "id=60 extra=1", "id=61 extra=null", "id=90 extra=90"]);
+}
+
 #[tokio::test]
 async fn an_older_error_table_gets_the_columns() {
     use sluice_deadletter::columns::error_table_schema;
@@ -506,7 +583,7 @@ async fn an_older_error_table_gets_the_columns() {
     schema.columns.truncate(22);
     schema.last_column_id = 25;
     let name = TableName::parse("ops.error_records").unwrap();
-    shared.catalog.create(&name, &sluice_table::TableCreation::of(schema)).await.unwrap();
+    shared.catalog.create(&name, &TableCreation::of(schema)).await.unwrap();
     shared.send(&strict(), &[good(0, 1)]).await;
     shared.send(&strict(), &[bad(1, 2, 5)]).await;
     assert_eq!(shared.run(&mended(), execute()).await.count(Fate::Applied), 1);

@@ -174,7 +174,10 @@ impl<'r, 'd> Rounds<'r, 'd> {
     /// Notes what a table's resolution decided; gives back what is left to commit.
     fn take(&mut self, table: &TableName, resolved: Resolved, refused: &mut Vec<(usize, Rejection)>) -> Option<Work> {
         for (unit, decision) in resolved.decided {
-            self.decisions.set(unit, decision);
+            // What an earlier round refused is known as decided now: refused is what became of it.
+            if !matches!(self.decisions.get(unit), Decision::DeadLetter(_)) {
+                self.decisions.set(unit, decision);
+            }
         }
         refused.extend(resolved.refused);
         if resolved.work.is_none() {

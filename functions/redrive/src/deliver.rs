@@ -1,5 +1,7 @@
 //! One batch: queue its rows, apply it, settle its rows.
 
+use std::collections::HashSet;
+
 use async_trait::async_trait;
 use sluice_deadletter::{Change, Entry, ErrorQueue, QueueCommit, QueueRows, Resolution, Settled, State};
 use sluice_ingest::batch::{Batch, Decision, Decisions, Effect, Past};
@@ -122,7 +124,8 @@ impl Delivery<'_> {
     /// Applies a batch whose rows are queued, and settles them.
     async fn apply(&mut self, found: &QueueRows, numbered: Vec<Numbered<'_>>) -> Result<(), TableError> {
         let Some((batch, rows)) = batch(found, numbered, (self.selection, Effect::Applied)) else { return Ok(()) };
-        let mut settling = Settling { ingest: self.ingest, queue: self.queue, found, rows: &rows };
+        let kept = HashSet::new();
+        let mut settling = Settling { ingest: self.ingest, queue: self.queue, found, rows: &rows, kept };
         let ended = rounds::run_with(self.ingest, &batch, (&mut settling, self.deadline)).await;
         let at_ms = self.ingest.clock.now_ms();
         let changes = rows.iter().enumerate().filter_map(|(unit, row)| {
@@ -264,6 +267,8 @@ struct Settling<'s> {
     found: &'s QueueRows,
     /// The row of each unit.
     rows: &'s [usize],
+    /// Units that were refused in this run: they are decided, whatever a later round would make of them.
+    kept: HashSet<Coordinate>,
 }
 
 impl Settling<'_> {
@@ -314,8 +319,8 @@ fn placed(held: &QueueRows, (found, changes): (&QueueRows, &[Change])) -> Vec<Op
 
 #[async_trait]
 impl Refusals for Settling<'_> {
-    fn coverage(&self, _key: &PartitionKey, _coordinate: Coordinate) -> Coverage {
-        Coverage::New
+    fn coverage(&self, _key: &PartitionKey, coordinate: Coordinate) -> Coverage {
+        if self.kept.contains(&coordinate) { Coverage::Decided } else { Coverage::New }
     }
 
     async fn keep(
@@ -335,6 +340,7 @@ impl Refusals for Settling<'_> {
         let changes: Vec<Change> = changes.collect();
         let lost = self.settle(changes, deadline).await;
         let lost = lost.map_err(|source| IngestError::ErrorTable { table: self.ingest.settings.errors.table.clone(), source })?;
+        self.kept.extend(refused.iter().filter_map(|(unit, _)| batch.units.get(*unit)).map(|unit| unit.coordinate));
         let decided = refused.into_iter().map(|(unit, rejection)| {
             let is_lost = self.rows.get(unit).is_some_and(|row| lost.contains(row));
             (unit, if is_lost { Decision::Replayed } else { Decision::DeadLetter(rejection) })

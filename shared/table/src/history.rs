@@ -212,6 +212,18 @@ struct Changed {
     adds_rows: bool,
 }
 
+impl Changed {
+    /// Takes the keys of a file; of one that cannot be read they cannot be told.
+    fn look(&mut self, found: Result<BTreeSet<usize>, TableError>) -> Result<(), TableError> {
+        match found {
+            Ok(keys) => self.keys.extend(keys),
+            Err(TableError::Unsupported(why)) => self.untold = Some(why),
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+}
+
 async fn changed_by(version: &TableVersion, step: &Step, search: &KeySearch) -> Result<Changed, TableError> {
     let mut changed = Changed::default();
     // By the table spec a replacement changes files and no rows.
@@ -241,11 +253,9 @@ async fn added(version: &TableVersion, file: &DataFile, (search, changed): (&Key
     match file.content_type() {
         DataContentType::Data => {
             changed.adds_rows = true;
-            changed.keys.extend(search.in_file(version, file).await?);
+            changed.look(search.in_file(version, file).await)?;
         }
-        DataContentType::EqualityDeletes if search.is_by_these_keys(file) => {
-            changed.keys.extend(search.in_file(version, file).await?);
-        }
+        DataContentType::EqualityDeletes if search.is_by_these_keys(file) => changed.look(search.in_file(version, file).await)?,
         DataContentType::EqualityDeletes => {
             changed.untold = Some(format!("{} deletes by other columns than the key", file.file_path()));
         }

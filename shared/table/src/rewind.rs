@@ -118,7 +118,9 @@ impl RewindPlan {
         let Some(from) = metadata.current_snapshot_id() else { return Ok(Err(RewindRefusal::Empty)) };
         let before = crate::ledger::read(metadata)?;
         if let Some(key) = positions.keys().find(|key| end_of(&before, key).is_none()) {
-            let known = before.entries().map(|(key, _)| key.to_string()).collect::<Vec<_>>().join(", ");
+            // Of other sources are the numbers under which refused records were tried again.
+            let same_source = before.entries().filter(|(own, _)| own.source == key.source);
+            let known = same_source.map(|(key, _)| key.to_string()).collect::<Vec<_>>().join(", ");
             return Ok(Err(RewindRefusal::UnknownPartition { key: key.clone(), known }));
         }
         let ancestry = ledgers(metadata)?;

@@ -90,9 +90,12 @@ async fn what_other_programs_did_to_unknown_keys_is_said_to_be_unknown() {
     other.file_format(DataFileFormat::Parquet).record_count(1).file_size_in_bytes(1).equality_ids(Some(vec![2]));
     let version = foreign::snapshot(&*table.ops, Some(other.build().unwrap())).await;
     assert_eq!(changes(&version, 3).await.untold.len(), 1, "deletes by another column");
+    let other = foreign::data_file("memory://warehouse/rows.orc", DataContentType::Data, DataFileFormat::Orc);
+    let version = foreign::snapshot(&*table.ops, Some(other)).await;
+    assert_eq!(changes(&version, 4).await.untold.len(), 1, "a file that cannot be read");
     let version =
         table.apply(RowDelta { truncate: sluice_table::Truncate::All, ..tables::delta(&version, tables::rows(&[]), (0, 1..2)) }).await;
-    assert_eq!(changes(&version, 4).await.untold.len(), 1, "whole files are removed");
+    assert_eq!(changes(&version, 5).await.untold.len(), 1, "whole files are removed");
 }
 
 #[tokio::test]
