@@ -47,6 +47,7 @@ const CONFINED: [(&str, &[&str]); 13] = [
         "lambda_runtime",
         &[
             "sluice-ingest",
+            "sluice-redrive",
             "sluice-maintain",
             "sluice-compact",
             "sluice-expire-snapshots",
@@ -58,6 +59,7 @@ const CONFINED: [(&str, &[&str]); 13] = [
         "tokio",
         &[
             "sluice-ingest",
+            "sluice-redrive",
             "sluice-maintain",
             "sluice-compact",
             "sluice-expire-snapshots",

@@ -9,6 +9,9 @@ pub static SLUICE: LazyLock<PathBuf> = LazyLock::new(|| built("sluice-local", "s
 /// The Lambda.
 pub static INGEST: LazyLock<PathBuf> = LazyLock::new(|| built("sluice-ingest", "ingest"));
 
+/// The Lambda that tries refused records again.
+pub static REDRIVE: LazyLock<PathBuf> = LazyLock::new(|| built("sluice-redrive", "redrive"));
+
 /// The path of a binary of a package, after building it.
 fn built(package: &str, binary: &str) -> PathBuf {
     let folder = std::env::current_exe().unwrap().parent().unwrap().parent().unwrap().to_owned();

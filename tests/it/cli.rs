@@ -104,3 +104,40 @@ fn the_demo_runs_and_its_lake_can_be_looked_at() {
     assert_eq!(sluice(folder.path(), &["demo", "--dir", "mine"]).status.code(), Some(2), "a foreign folder is not touched");
     assert!(folder.path().join("mine/precious").exists());
 }
+
+/// Mends what the demo's records were refused for, and goes back and forth, as the README and docs/operations.md say.
+#[test]
+fn refused_records_are_redriven_and_a_table_is_rewound() {
+    let folder = tempfile::tempdir().unwrap();
+    assert!(sluice(folder.path(), &["demo", "--dir", "lake"]).status.success());
+    let with = |arguments: &[&str]| sluice(folder.path(), &[&["--config", "lake/sluice.toml", "--json"], arguments].concat());
+    let told = |arguments: &[&str]| {
+        let output = with(arguments);
+        assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stdout));
+        json_lines(&output).remove(0)
+    };
+    let rows = || told(&["table", "rows", "lake.orders", "--limit", "0"]).as_array().unwrap().len();
+    let before = rows();
+    let path = folder.path().join("lake/sluice.toml");
+    let config = std::fs::read_to_string(&path).unwrap();
+    std::fs::write(&path, config.replace("[table_defaults]", "[table_defaults]\non_naive_timestamp = \"UTC\"")).unwrap();
+    let dry = told(&["errors", "redrive", "--dry-run", "--code", "TIME_ZONE_MISSING"]);
+    assert_eq!((&dry["selected"], &dry["fates"]["applied"], rows()), (&Value::from(1), &Value::from(1), before));
+    let done = told(&["errors", "redrive", "--table", "lake.orders", "--offsets", "erp.cdc:0:110-130"]);
+    assert_eq!((&done["fates"]["applied"], rows()), (&Value::from(1), before + 1), "{done}");
+    let open = told(&["errors", "list", "--limit", "0"]).as_array().unwrap().len();
+    let all = told(&["errors", "list", "--all", "--limit", "0"]);
+    assert_eq!(all.as_array().unwrap().iter().filter(|row| row["resolution"] == "applied").count(), 1);
+    assert_eq!(open + 1, all.as_array().unwrap().len());
+    assert_eq!(with(&["errors", "redrive", "--since", "yesterday"]).status.code(), Some(2));
+    let planned = told(&["rewind", "--table", "lake.orders", "--to", "erp.cdc:0:105", "--dry-run"]);
+    assert_eq!((&planned["end"], &planned["reopened"]), (&Value::from("planned"), &Value::from(1)), "{planned}");
+    let back = told(&["rewind", "--table", "lake.orders", "--to", "erp.cdc:0:105"]);
+    assert!(back["replay"].as_array().unwrap().iter().any(|replay| replay["topic"] == "erp.cdc" && replay["from"] == 105), "{back}");
+    assert!(rows() < before);
+    assert_eq!(told(&["errors", "list", "--limit", "0"]).as_array().unwrap().len(), open + 1, "what went back is open again");
+    assert_eq!(told(&["rewind", "--table", "lake.orders", "--to", "erp.cdc:0:105"])["end"], "nothing-to-do");
+    assert_eq!(with(&["rewind", "--table", "lake.orders", "--to", "erp.cdc:0:1"]).status.code(), Some(4));
+    assert_eq!(with(&["rewind", "--table", "no.table", "--to", "erp.cdc:0:1"]).status.code(), Some(3));
+    assert_eq!(with(&["rewind", "--table", "lake.orders", "--to", "nonsense"]).status.code(), Some(2));
+}

@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
 
-use crate::binaries::INGEST;
+use crate::binaries::{INGEST, REDRIVE};
 use crate::lake::{Sent, event, sent};
 
 /// One invocation: the event and how long the function has.
@@ -39,6 +39,10 @@ impl Drop for Function {
 
 impl Function {
     fn start(folder: &Path, config: &str) -> Self {
+        Self::of(&INGEST, folder, config)
+    }
+
+    fn of(binary: &Path, folder: &Path, config: &str) -> Self {
         let path = folder.join("sluice.toml");
         std::fs::write(&path, config).unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -51,7 +55,7 @@ impl Function {
             }
         });
         let output = folder.join("stdout");
-        let process = Command::new(&*INGEST)
+        let process = Command::new(binary)
             .env("AWS_LAMBDA_RUNTIME_API", address.to_string())
             .env("AWS_LAMBDA_FUNCTION_NAME", "ingest")
             .env("AWS_LAMBDA_FUNCTION_MEMORY_SIZE", "1769")
@@ -158,6 +162,27 @@ fn the_function_answers_with_its_account_and_survives_bad_events() {
     assert_eq!(error["errorType"], "EVENT_NOT_KAFKA");
     let (_, again) = function.invoke(event(&records), MINUTE);
     assert_eq!(again["tally"]["replayed"], 2, "{again}");
+}
+
+#[test]
+fn refused_records_are_redriven_by_a_function_that_only_looks_unless_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let records = [sent(0, "a", "I", json!({"id": 1})), sent(1, "a", "X", json!({"id": 2}))];
+    Function::start(folder.path(), CONFIG).invoke(event(&records), MINUTE);
+    let mended = CONFIG.replace("type = \"envelope\"", "type = \"envelope\"\noperations = { insert = [\"I\", \"X\"] }");
+    let function = Function::of(&REDRIVE, folder.path(), &mended);
+    let ask = |request: Value| function.invoke(request.to_string().into_bytes(), MINUTE);
+    let (path, reply) = ask(json!({}));
+    assert!(path.ends_with("/response"), "{path} {reply}");
+    assert_eq!((&reply["dry_run"], &reply["fates"]), (&json!(true), &json!({"applied": 1})));
+    let (path, error) = ask(json!({"tabel": "erp.a", "dry_run": false}));
+    assert_eq!((path.ends_with("/error"), &error["errorType"]), (true, &json!("REQUEST_INVALID")), "{error}");
+    let (_, reply) = ask(json!({"table": "erp.b", "dry_run": false}));
+    assert_eq!(reply["selected"], 0, "its table was not known when it was refused");
+    let (_, reply) = ask(json!({"code": "OP_UNKNOWN", "dry_run": false}));
+    assert_eq!((&reply["dry_run"], &reply["fates"]), (&json!(false), &json!({"applied": 1})));
+    let (_, reply) = ask(json!({"dry_run": false}));
+    assert_eq!(reply["selected"], 0);
 }
 
 #[test]

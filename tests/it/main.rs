@@ -15,4 +15,7 @@ mod lake;
 mod lambda;
 mod maintenance;
 mod races;
+mod redrive;
+mod redrive_model;
+mod rewind;
 mod schemas;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use sluice_model::{BatchTally, Claims, Rejection, TableName};
+use sluice_model::{BatchTally, Claims, Coordinate, Interval, PartitionKey, Rejection, TableName};
 
 use crate::receive::{self, Unit, UnitKind};
 
@@ -14,6 +14,59 @@ pub struct Batch<'d> {
     pub claims: Claims,
     /// Unit indices by table.
     pub tables: BTreeMap<TableName, Vec<usize>>,
+    /// What is known of them when they are refused records that are tried again.
+    pub past: Option<Past>,
+}
+
+/// Refused records that are tried again: what they went through.
+#[derive(Debug, Clone)]
+pub struct Past {
+    /// The one partition that all of them came from.
+    pub partition: PartitionKey,
+    /// Where each unit's record stood in it and when it was refused, in the order of the units.
+    pub origins: Vec<Origin>,
+    /// Whether they may be applied over newer changes.
+    pub order: Order,
+    /// Whether anything is changed.
+    pub effect: Effect,
+}
+
+/// Where and when a record was refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Origin {
+    /// Its offset and row.
+    pub coordinate: Coordinate,
+    /// When it was refused, in milliseconds since 1970.
+    pub refused_at_ms: i64,
+    /// Whether its table may hold it.
+    pub applied: Applied,
+}
+
+/// Whether a refused record's table may hold it all the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Applied {
+    /// It does not.
+    No,
+    /// It lay below the table's ledger, where that cannot be told.
+    Perhaps,
+}
+
+/// What may happen to changes that others may have followed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Order {
+    /// A change is applied only if none of its key was committed with it or after it.
+    Proven,
+    /// It is applied whatever was.
+    Overwrite,
+}
+
+/// Whether a batch is applied.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Effect {
+    /// It is.
+    Applied,
+    /// It is only looked at what would become of it.
+    Rehearsed,
 }
 
 impl<'d> Batch<'d> {
@@ -22,7 +75,32 @@ impl<'d> Batch<'d> {
     pub fn new(units: Vec<Unit<'d>>) -> Self {
         let claims = receive::batch_claims(&units);
         let tables = receive::by_table(&units);
-        Self { units, claims, tables }
+        Self { units, claims, tables, past: None }
+    }
+
+    /// The batch of the units of refused records that are tried again.
+    #[must_use]
+    pub fn again(units: Vec<Unit<'d>>, past: Past) -> Self {
+        Self { past: Some(past), ..Self::new(units) }
+    }
+
+    /// What a table claims with the batch. Of records that are tried again it claims its own only: they may be routed elsewhere the next time.
+    #[must_use]
+    pub fn claims_of(&self, table: &TableName) -> Claims {
+        if self.past.is_none() {
+            return self.claims.clone();
+        }
+        let mut claims = Claims::default();
+        for unit in self.tables.get(table).into_iter().flatten().filter_map(|index| self.units.get(*index)) {
+            claims.add(&unit.key, Interval::of_record(unit.coordinate.offset));
+        }
+        claims
+    }
+
+    /// Whether nothing may be changed.
+    #[must_use]
+    pub fn is_rehearsed(&self) -> bool {
+        self.past.as_ref().is_some_and(|past| past.effect == Effect::Rehearsed)
     }
 }
 

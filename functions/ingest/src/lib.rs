@@ -11,6 +11,7 @@ pub mod error;
 pub mod lambda;
 pub mod letters;
 pub mod receive;
+pub mod refusals;
 pub mod reply;
 #[cfg(feature = "lambda")]
 pub mod report;

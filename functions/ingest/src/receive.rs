@@ -105,20 +105,7 @@ pub fn units<'d>(batch: &'d DoorBatch<'_>, records: &'d [SourceRecord<'d>], read
     let mut tables = Tables { route: &settings.route, known: KnownTables::default() };
     let mut units = Vec::with_capacity(batch.received());
     for (record, read) in records.iter().zip(read) {
-        let key = keys.of(&record.topic_partition);
-        match read {
-            Ok((document, format)) => {
-                let decoded = decode(document, format);
-                units.extend(decoded.map(|unit| routed(unit, document, key, &mut tables)));
-            }
-            Err(rejection) => units.push(Unit {
-                key: key.clone(),
-                coordinate: Coordinate::record(record.offset),
-                kind: UnitKind::Rejected(rejection.clone()),
-                raw: Raw::Record(record),
-                document: None,
-            }),
-        }
+        add_units((record, read), (keys.of(&record.topic_partition), &mut tables), &mut units);
     }
     units.extend(batch.unreadable.iter().map(|unreadable| Unit {
         key: keys.of(&unreadable.topic_partition).clone(),
@@ -130,6 +117,35 @@ pub fn units<'d>(batch: &'d DoorBatch<'_>, records: &'d [SourceRecord<'d>], read
     units.sort_by(|a, b| a.place().cmp(&b.place()));
     mark_repeated(&mut units);
     units
+}
+
+/// The units of each record by itself.
+pub fn each<'d>(records: &'d [SourceRecord<'d>], read: &'d [Read<'d>], settings: &Settings) -> Vec<Vec<Unit<'d>>> {
+    let mut keys = Keys::new(settings);
+    let mut tables = Tables { route: &settings.route, known: KnownTables::default() };
+    let units = records.iter().zip(read).map(|read| {
+        let mut units = Vec::new();
+        add_units(read, (keys.of(&read.0.topic_partition), &mut tables), &mut units);
+        units
+    });
+    units.collect()
+}
+
+fn add_units<'d>(
+    (record, read): (&'d SourceRecord<'d>, &'d Read<'d>),
+    (key, tables): (&PartitionKey, &mut Tables<'_>),
+    units: &mut Vec<Unit<'d>>,
+) {
+    match read {
+        Ok((document, format)) => units.extend(decode(document, format).map(|unit| routed(unit, document, key, tables))),
+        Err(rejection) => units.push(Unit {
+            key: key.clone(),
+            coordinate: Coordinate::record(record.offset),
+            kind: UnitKind::Rejected(rejection.clone()),
+            raw: Raw::Record(record),
+            document: None,
+        }),
+    }
 }
 
 /// Makes the keys of the ledger: records of one partition follow each other.

@@ -2,16 +2,16 @@
 
 mod apply;
 mod missing;
+mod order;
 mod shape;
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
-use sluice_deadletter::ErrorTable;
 use sluice_model::{ChangeEvent, Coverage, DeclaredType, OffsetLedger, ReasonCode, Rejection, Stage, TableName, TableSchema};
 use sluice_pipeline::settings::{OnDuplicateField, OnSchemaChange, OnUnavailable, TableSettings};
 use sluice_pipeline::{Converted, Outcome, SchemaChange as SchemaVerdict, Truncate as FoldTruncate};
-use sluice_table::{RowDelta, TableError, TableOperations, TableVersion, Truncate, ledger, schema};
+use sluice_table::{BaseUse, RowDelta, TableError, TableOperations, TableVersion, Truncate, ledger, schema};
 
 use apply::Target;
 use missing::{Missing, missing};
@@ -19,6 +19,7 @@ use missing::{Missing, missing};
 use crate::Ingest;
 use crate::batch::{Batch, Decision};
 use crate::receive::UnitKind;
+use crate::refusals::Refusals;
 use crate::reply::SchemaReport;
 
 /// What resolving one table came to.
@@ -61,7 +62,7 @@ const MAX_LOOKS: usize = 3;
 ///
 /// # Errors
 /// [`Trouble`] when the table cannot be read or created.
-pub async fn resolve(ingest: &Ingest, batch: &Batch<'_>, table: &TableName, errors: &ErrorTable) -> Result<Resolved, Trouble> {
+pub async fn resolve(ingest: &Ingest, batch: &Batch<'_>, table: &TableName, errors: &dyn Refusals) -> Result<Resolved, Trouble> {
     let units = batch.tables.get(table).map_or(&[][..], Vec::as_slice);
     let from_file = ingest.settings.table(table, &BTreeMap::new());
     let on_unavailable = from_file.as_ref().map_or(OnUnavailable::DeadLetter, |settings| settings.on_unavailable);
@@ -70,7 +71,7 @@ pub async fn resolve(ingest: &Ingest, batch: &Batch<'_>, table: &TableName, erro
     for _ in 0..MAX_LOOKS {
         let Some(operations) = ingest.catalog.load(table).await.map_err(trouble)? else {
             match missing(ingest, batch, (table, units), errors).await.map_err(trouble)? {
-                Missing::Refused(resolved) => return Ok(*resolved),
+                Missing::Settled(resolved) => return Ok(*resolved),
                 Missing::Created => created = SchemaReport::Created,
             }
             continue;
@@ -113,11 +114,11 @@ fn note_outcomes(
     decided
 }
 
-fn is_dead_letter(batch: &Batch<'_>, unit: usize, errors: &ErrorTable) -> bool {
+fn is_dead_letter(batch: &Batch<'_>, unit: usize, errors: &dyn Refusals) -> bool {
     batch.units.get(unit).is_some_and(|unit| errors.coverage(&unit.key, unit.coordinate) == Coverage::Decided)
 }
 
-fn replayed_dead_letters(batch: &Batch<'_>, units: &[usize], errors: &ErrorTable) -> Vec<(usize, Decision)> {
+fn replayed_dead_letters(batch: &Batch<'_>, units: &[usize], errors: &dyn Refusals) -> Vec<(usize, Decision)> {
     units.iter().filter(|unit| is_dead_letter(batch, **unit, errors)).map(|unit| (*unit, Decision::Replayed)).collect()
 }
 
@@ -166,6 +167,7 @@ enum Refusal {
 struct Resolver<'r, 'd> {
     ingest: &'r Ingest,
     batch: &'r Batch<'d>,
+    table: &'r TableName,
     units: &'r [usize],
     version: TableVersion,
     settings: TableSettings,
@@ -177,7 +179,7 @@ impl<'r, 'd> Resolver<'r, 'd> {
     fn new(
         ingest: &'r Ingest,
         batch: &'r Batch<'d>,
-        (table, units): (&TableName, &'r [usize]),
+        (table, units): (&'r TableName, &'r [usize]),
         version: TableVersion,
     ) -> Result<Self, Refusal> {
         let metadata = &version.metadata;
@@ -192,19 +194,20 @@ impl<'r, 'd> Resolver<'r, 'd> {
         }
         let schema = schema::to_model(metadata).map_err(Refusal::Trouble)?;
         let ledger = ledger::read(metadata).map_err(Refusal::Trouble)?;
-        Ok(Self { ingest, batch, units, version, settings, schema, ledger })
+        Ok(Self { ingest, batch, table, units, version, settings, schema, ledger })
     }
 
     async fn run(
         &mut self,
         operations: Arc<dyn TableOperations>,
-        errors: &ErrorTable,
+        errors: &dyn Refusals,
         created: SchemaReport,
     ) -> Result<Resolved, TableError> {
         let (changes, mut resolved) = changes(self.batch, self.units, &self.settings);
         let ddl = self.schema_changes(errors, &mut resolved);
         resolved.decided.extend(self.replayed_control());
         let open = self.open_changes(changes, &ddl.columns, (errors, &mut resolved))?;
+        let (open, order_use) = self.in_order(open, &ddl.columns, &mut resolved).await?;
         let applied = self.target(&ddl.columns).apply(&open).await?;
         let mut outcomes = ddl.units;
         outcomes.extend(note_outcomes((&applied.converted, applied.folded.outcomes), &open, &mut resolved));
@@ -220,7 +223,11 @@ impl<'r, 'd> Resolver<'r, 'd> {
         let rows = Some(applied.folded.rows).filter(|rows| rows.num_rows() > 0);
         let shaped = rows.is_some() && shape::is_open(self.version.metadata.properties());
         let delta = RowDelta {
-            base_use: applied.base_use,
+            base_use: match order_use {
+                BaseUse::Rebasable => applied.base_use,
+                BaseUse::PinnedToSnapshot => BaseUse::PinnedToSnapshot,
+            },
+            summary: self.redriven(&outcomes).into_iter().collect(),
             properties: shaped.then(shape::closed).into_iter().collect(),
             rows,
             delete_keys: applied.folded.delete_keys,
@@ -228,7 +235,7 @@ impl<'r, 'd> Resolver<'r, 'd> {
                 FoldTruncate::No => Truncate::Keep,
                 FoldTruncate::First => Truncate::All,
             },
-            claims: self.batch.claims.clone(),
+            claims: self.batch.claims_of(self.table),
             applies: outcomes.iter().filter_map(|(unit, _)| self.batch.units.get(*unit)).map(|u| (u.key.clone(), u.coordinate)).collect(),
             evolved,
             ..RowDelta::on(&self.version)
@@ -248,7 +255,7 @@ impl<'r, 'd> Resolver<'r, 'd> {
         &self,
         changes: Vec<(usize, &'c ChangeEvent<'d>)>,
         ddl_columns: &[(String, DeclaredType)],
-        (errors, resolved): (&ErrorTable, &mut Resolved),
+        (errors, resolved): (&dyn Refusals, &mut Resolved),
     ) -> Result<Vec<(usize, &'c ChangeEvent<'d>)>, TableError> {
         if !changes.iter().any(|(unit, _)| self.coverage(*unit, errors) != Coverage::New) {
             return Ok(changes);
@@ -267,7 +274,7 @@ impl<'r, 'd> Resolver<'r, 'd> {
     }
 
     /// A dead letter is decided for its data table too: redrive is the way back.
-    fn coverage(&self, unit: usize, errors: &ErrorTable) -> Coverage {
+    fn coverage(&self, unit: usize, errors: &dyn Refusals) -> Coverage {
         let Some(unit) = self.batch.units.get(unit) else { return Coverage::New };
         match errors.coverage(&unit.key, unit.coordinate) {
             Coverage::Decided => Coverage::Decided,
@@ -290,7 +297,7 @@ impl<'r, 'd> Resolver<'r, 'd> {
     }
 
     /// The columns that schema change events add here, and the units of those events.
-    fn schema_changes(&self, errors: &ErrorTable, resolved: &mut Resolved) -> SchemaChanges {
+    fn schema_changes(&self, errors: &dyn Refusals, resolved: &mut Resolved) -> SchemaChanges {
         let mut found = SchemaChanges::default();
         match self.settings.on_schema_change {
             OnSchemaChange::Record => return found,

@@ -7,19 +7,18 @@
 use std::collections::BTreeMap;
 
 use futures::StreamExt as _;
-use sluice_deadletter::{DeadLetter, ErrorTable, LetterFate};
 use sluice_model::mutants::{self, Mutant};
-use sluice_model::{Class, Coverage, Deadline, ReasonCode, Rejection, Stage, TableName};
+use sluice_model::{Class, Deadline, ReasonCode, Rejection, Stage, TableName};
 use sluice_pipeline::settings::OnUnavailable;
-use sluice_runtime::settings::OnTopicFailure;
 use sluice_table::{DeltaOutcome, TableError, commit_delta, prepare};
 
 use crate::batch::{Batch, Decision, Decisions};
 use crate::error::TableFailure;
 use crate::receive::UnitKind;
-use crate::reply::{CommitWork, Reply, SchemaReport, TableReport, TopicTally};
+use crate::refusals::{DeadLetters, Refusals};
+use crate::reply::{CommitWork, Reply, SchemaReport, TableReport};
 use crate::resolve::{Resolved, Trouble, Work, refuse_all, resolve};
-use crate::{Ingest, IngestError, letters};
+use crate::{Ingest, IngestError};
 
 /// Rounds of one invocation. A round is repeated when another writer was faster; each repetition also rests inside the commit loop.
 const MAX_ROUNDS: usize = 32;
@@ -48,49 +47,84 @@ impl Committed {
     const NOTHING: Self = Self { snapshot_id: None, attempts: 0, schema: SchemaReport::Unchanged, work: CommitWork::NOTHING };
 }
 
+/// How a batch ended: what was decided, also when not all of it could be.
+pub struct Ended {
+    /// What became of each unit.
+    pub decisions: Decisions,
+    /// The answer.
+    pub result: Result<Reply, IngestError>,
+}
+
 /// Applies a batch.
 ///
 /// # Errors
 /// [`IngestError`] when a table or the error table could not be written.
 pub async fn run(ingest: &Ingest, batch: &Batch<'_>, deadline: Deadline) -> Result<Reply, IngestError> {
-    let error_table = |source| IngestError::ErrorTable { table: ingest.settings.errors.table.clone(), source };
-    let errors = ErrorTable::open(ingest.catalog.as_ref(), &ingest.settings.errors.table).await.map_err(error_table)?;
-    let progress = batch.tables.keys().map(|table| (table.clone(), Progress::Pending)).collect();
-    let (decisions, stale, error_topic) = (Decisions::of(batch), BTreeMap::new(), TopicTally::default());
-    let mut rounds = Rounds { ingest, batch, deadline, errors, decisions, progress, stale, error_topic };
-    let mut refused = rounds.refused_at_the_door();
-    for _ in 0..MAX_ROUNDS {
-        rounds.check_deadline()?;
-        let works = rounds.resolve_all(&mut refused).await;
-        let letters = std::mem::take(&mut refused);
-        if mutants::is(Mutant::DataBeforeLetters) {
-            rounds.commit_all(works).await;
-            rounds.write_letters(letters).await?;
-        } else {
-            rounds.write_letters(letters).await?;
-            rounds.commit_all(works).await;
-        }
-        if !rounds.progress.values().any(|progress| matches!(progress, Progress::Pending | Progress::Refused(_))) {
-            return rounds.finish();
-        }
+    let mut letters = DeadLetters::open(ingest).await?;
+    run_with(ingest, batch, (&mut letters, deadline)).await.result
+}
+
+/// Applies a batch whose refused units are kept by `refusals`.
+pub async fn run_with(ingest: &Ingest, batch: &Batch<'_>, (refusals, deadline): (&mut dyn Refusals, Deadline)) -> Ended {
+    let mut rounds = Rounds::new(ingest, batch, (refusals, deadline));
+    match rounds.go().await {
+        Ok(()) => rounds.finish(),
+        Err(error) => Ended { decisions: rounds.decisions, result: Err(error) },
     }
-    rounds.give_up();
-    rounds.finish()
+}
+
+/// What would become of a batch now. Nothing is changed, so the batch must be one that is rehearsed. Units of a table in trouble that may pass stay open.
+pub async fn rehearse(ingest: &Ingest, batch: &Batch<'_>, refusals: &mut dyn Refusals) -> Decisions {
+    let mut rounds = Rounds::new(ingest, batch, (refusals, Deadline::NONE));
+    let mut refused = rounds.refused_at_the_door();
+    let works = rounds.resolve_all(&mut refused).await;
+    for (unit, decision) in works.into_iter().flat_map(|(_, work)| work.outcomes) {
+        rounds.decisions.set(unit, decision);
+    }
+    for (unit, rejection) in refused {
+        rounds.decisions.set(unit, Decision::DeadLetter(rejection));
+    }
+    rounds.decisions
 }
 
 struct Rounds<'r, 'd> {
     ingest: &'r Ingest,
     batch: &'r Batch<'d>,
     deadline: Deadline,
-    errors: ErrorTable,
+    refusals: &'r mut dyn Refusals,
     decisions: Decisions,
     progress: BTreeMap<TableName, Progress>,
     /// How often another writer made a table's delta stale.
     stale: BTreeMap<TableName, u32>,
-    error_topic: TopicTally,
 }
 
-impl Rounds<'_, '_> {
+impl<'r, 'd> Rounds<'r, 'd> {
+    fn new(ingest: &'r Ingest, batch: &'r Batch<'d>, (refusals, deadline): (&'r mut dyn Refusals, Deadline)) -> Self {
+        let progress = batch.tables.keys().map(|table| (table.clone(), Progress::Pending)).collect();
+        Self { ingest, batch, deadline, refusals, decisions: Decisions::of(batch), progress, stale: BTreeMap::new() }
+    }
+
+    async fn go(&mut self) -> Result<(), IngestError> {
+        let mut refused = self.refused_at_the_door();
+        for _ in 0..MAX_ROUNDS {
+            self.check_deadline()?;
+            let works = self.resolve_all(&mut refused).await;
+            let letters = std::mem::take(&mut refused);
+            if mutants::is(Mutant::DataBeforeLetters) {
+                self.commit_all(works).await;
+                self.write_letters(letters).await?;
+            } else {
+                self.write_letters(letters).await?;
+                self.commit_all(works).await;
+            }
+            if !self.progress.values().any(|progress| matches!(progress, Progress::Pending | Progress::Refused(_))) {
+                return Ok(());
+            }
+        }
+        self.give_up();
+        Ok(())
+    }
+
     fn check_deadline(&self) -> Result<(), IngestError> {
         if self.deadline.has_passed(self.ingest.clock.now_ms()) {
             return Err(IngestError::Deadline { open: self.decisions.tally().unbalanced() });
@@ -121,7 +155,7 @@ impl Rounds<'_, '_> {
                 Progress::Done(_) | Progress::Failed(_) => {}
             }
         }
-        let (ingest, batch, errors) = (self.ingest, self.batch, &self.errors);
+        let (ingest, batch, errors) = (self.ingest, self.batch, &*self.refusals);
         let resolving = pending.into_iter().map(|table| async move {
             let resolved = resolve(ingest, batch, &table, errors).await;
             (table, resolved)
@@ -140,7 +174,10 @@ impl Rounds<'_, '_> {
     /// Notes what a table's resolution decided; gives back what is left to commit.
     fn take(&mut self, table: &TableName, resolved: Resolved, refused: &mut Vec<(usize, Rejection)>) -> Option<Work> {
         for (unit, decision) in resolved.decided {
-            self.decisions.set(unit, decision);
+            // What an earlier round refused is known as decided now: refused is what became of it.
+            if !matches!(self.decisions.get(unit), Decision::DeadLetter(_)) {
+                self.decisions.set(unit, decision);
+            }
         }
         refused.extend(resolved.refused);
         if resolved.work.is_none() {
@@ -164,55 +201,17 @@ impl Rounds<'_, '_> {
         }
     }
 
-    /// Writes the refused units to the error topic, then to the error table.
+    /// Keeps the units that are refused and not decided yet.
     async fn write_letters(&mut self, refused: Vec<(usize, Rejection)>) -> Result<(), IngestError> {
         let mut refused: Vec<(usize, Rejection)> =
             refused.into_iter().filter(|(unit, _)| *self.decisions.get(*unit) == Decision::Open).collect();
         refused.sort_by_key(|(unit, _)| *unit);
-        let max_raw_bytes = self.ingest.settings.errors.max_raw_bytes;
-        let letter = |(unit, rejection)| Some((unit, letters::letter(self.batch, unit, rejection, max_raw_bytes)?));
-        let written = refused.into_iter().filter_map(letter);
-        let (units, letters): (Vec<usize>, Vec<DeadLetter>) = written.unzip();
-        if letters.is_empty() {
+        if refused.is_empty() {
             return Ok(());
         }
-        self.publish(&letters).await?;
-        let tools = (&self.ingest.write_options(), &self.ingest.commit_context(self.deadline));
-        let fates = self.errors.write(self.ingest.catalog.as_ref(), &letters, tools).await;
-        let fates = fates.map_err(|source| IngestError::ErrorTable { table: self.ingest.settings.errors.table.clone(), source })?;
-        for ((unit, letter), fate) in units.into_iter().zip(letters).zip(fates) {
-            let decision = match fate {
-                LetterFate::Written => Decision::DeadLetter(letter.rejection),
-                LetterFate::Replayed => Decision::Replayed,
-            };
-            self.decisions.set(unit, decision);
-        }
+        let decided = self.refusals.keep(self.batch, refused, self.deadline).await?;
+        decided.into_iter().for_each(|(unit, decision)| self.decisions.set(unit, decision));
         Ok(())
-    }
-
-    /// Gives the topic the letters that the error table does not hold: those that it holds were there before.
-    async fn publish(&mut self, letters: &[DeadLetter]) -> Result<(), IngestError> {
-        let is_new = |letter: &&DeadLetter| self.errors.coverage(&letter.key, letter.coordinate) != Coverage::Decided;
-        let fresh: Vec<&DeadLetter> = letters.iter().filter(is_new).collect();
-        if fresh.is_empty() {
-            return Ok(());
-        }
-        let error = match self.ingest.topic.publish(&fresh, self.deadline).await {
-            Ok(published) => {
-                self.error_topic.add(TopicTally::of(published, 0));
-                return Ok(());
-            }
-            Err(error) => error,
-        };
-        match self.ingest.settings.errors.on_failure {
-            OnTopicFailure::Block => Err(error.into()),
-            OnTopicFailure::Continue => {
-                let failed = fresh.len().saturating_sub(error.published.letters);
-                tracing::warn!(%error, letters = failed, "dead letters are in the error table only");
-                self.error_topic.add(TopicTally::of(error.published, failed));
-                Ok(())
-            }
-        }
     }
 
     /// Writes and commits the deltas of this round.
@@ -259,7 +258,7 @@ impl Rounds<'_, '_> {
         }
     }
 
-    fn finish(self) -> Result<Reply, IngestError> {
+    fn finish(self) -> Ended {
         let tally = self.decisions.tally();
         let mut failures = Vec::new();
         let mut tables = Vec::new();
@@ -279,11 +278,13 @@ impl Rounds<'_, '_> {
             let added_files = work.data_files + work.delete_files;
             tables.push(TableReport { table, tally, snapshot_id, added_files, attempts, schema, work });
         }
-        if failures.is_empty() {
-            Ok(Reply { unbalanced: tally.unbalanced(), tally, tables, error_topic: self.error_topic })
+        let error_topic = self.refusals.error_topic();
+        let result = if failures.is_empty() {
+            Ok(Reply { unbalanced: tally.unbalanced(), tally, tables, error_topic })
         } else {
-            Err(IngestError::Tables { failures, tables, tally: Box::new(tally), error_topic: self.error_topic })
-        }
+            Err(IngestError::Tables { failures, tables, tally: Box::new(tally), error_topic })
+        };
+        Ended { decisions: self.decisions, result }
     }
 }
 

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use sluice_model::TableName;
+use sluice_redrive::rewind::Position;
 
 /// One Kafka batch becomes one commit per Iceberg table.
 #[derive(Debug, Parser)]
@@ -36,9 +37,11 @@ pub(crate) enum Command {
     /// Look at tables.
     #[command(subcommand)]
     Table(TableCommand),
-    /// Look at the records that were refused.
+    /// Look at the records that were refused, and try them again.
     #[command(subcommand)]
     Errors(ErrorsCommand),
+    /// Take a table back to before some offsets, to be replayed from there.
+    Rewind(RewindArgs),
     /// Turn small files, and files with many deletes, into few files without deletes.
     Compact(JobArgs),
     /// Remove old snapshots, and the files that only they reached.
@@ -160,11 +163,63 @@ pub(crate) enum TableCommand {
     },
 }
 
-/// What to see of refused records.
+/// Arguments of `errors redrive`.
+#[derive(Debug, Args)]
+pub(crate) struct RedriveArgs {
+    /// Only records for this table: namespace.table.
+    #[arg(long)]
+    pub table: Option<String>,
+    /// Only this reason code.
+    #[arg(long)]
+    pub code: Option<String>,
+    /// Only records refused at this time or later, as 2026-03-01T12:00:00Z.
+    #[arg(long)]
+    pub since: Option<String>,
+    /// Only records refused before this time.
+    #[arg(long)]
+    pub until: Option<String>,
+    /// Only records from these offsets: topic:partition:from-to, both included.
+    #[arg(long)]
+    pub offsets: Vec<String>,
+    /// The most records that are tried.
+    #[arg(long)]
+    pub limit: Option<usize>,
+    /// Only tell what would become of them now.
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Apply records even where newer changes of their key may be overwritten.
+    #[arg(long)]
+    pub overwrite: bool,
+}
+
+fn position(text: &str) -> Result<Position, String> {
+    Position::parse(text).ok_or_else(|| format!("`{text}` is no position: expected topic:partition:offset"))
+}
+
+/// Arguments of `rewind`.
+#[derive(Debug, Args)]
+pub(crate) struct RewindArgs {
+    /// namespace.table
+    #[arg(long, value_parser = table_name)]
+    pub table: TableName,
+    /// The first offset of a partition that is not to be in the table any more: topic:partition:offset.
+    #[arg(long, required = true, num_args = 1.., value_parser = position)]
+    pub to: Vec<Position>,
+    /// Only tell what would happen.
+    #[arg(long)]
+    pub dry_run: bool,
+}
+
+/// What to do with refused records.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ErrorsCommand {
-    /// The refused records, newest first.
+    /// Try them again, in their order, once their cause is mended.
+    Redrive(RedriveArgs),
+    /// The refused records that are not resolved, newest first.
     List {
+        /// Resolved ones too.
+        #[arg(long)]
+        all: bool,
         /// Only this reason code.
         #[arg(long)]
         code: Option<String>,

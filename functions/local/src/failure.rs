@@ -4,6 +4,7 @@ use sluice_ingest::IngestError;
 use sluice_ingest::start::StartError;
 use sluice_maintain::MaintainError;
 use sluice_maintenance::MaintenanceError;
+use sluice_redrive::RedriveError;
 use sluice_table::TableError;
 
 /// The documented exit codes (README, "Exit codes"). 2 is also clap's for a wrong command line.
@@ -95,6 +96,20 @@ impl From<MaintainError> for Failure {
 impl From<MaintenanceError> for Failure {
     fn from(error: MaintenanceError) -> Self {
         Self::failed(error.to_string(), "")
+    }
+}
+
+impl From<RedriveError> for Failure {
+    fn from(error: RedriveError) -> Self {
+        let (exit, hint) = match &error {
+            RedriveError::Request(_) => (Exit::Config, ""),
+            RedriveError::NoTable(_) => (Exit::NotFound, "`sluice table list` shows the tables of the catalog"),
+            RedriveError::Refused { .. } => (Exit::CheckFailed, "`sluice table history` shows how far each snapshot had come"),
+            RedriveError::ErrorTable { .. } | RedriveError::Unfinished(_) | RedriveError::Table(_) => {
+                (Exit::Failed, "nothing is lost: run the same again, what was done is recognised")
+            }
+        };
+        Self { exit, message: error.to_string(), hint: hint.to_owned() }
     }
 }
 

@@ -44,7 +44,24 @@ pub fn error_table_schema() -> TableSchema {
         described(Column::required(21, "sluice_version", T::String), "version that refused it"),
         described(Column::optional(22, "resolved_at", T::TimestampTz), "when it was redriven"),
     ];
-    TableSchema { schema_id: -1, columns, identifier_ids: Vec::new(), last_column_id: 25 }
+    let columns = columns.into_iter().chain(redrive_columns(25)).collect();
+    TableSchema { schema_id: -1, columns, identifier_ids: Vec::new(), last_column_id: 28 }
+}
+
+/// The columns that redrive needs and older error tables lack; their ids follow `last_column_id`.
+pub(crate) fn redrive_columns(last_column_id: i32) -> [Column; 3] {
+    use ColumnType as T;
+    [
+        described(
+            Column::optional(last_column_id + 1, "redrive_offset", T::Long),
+            "its place in the redrive that is applying, or has applied, it",
+        ),
+        described(Column::optional(last_column_id + 2, "attempts", T::Int), "how often it was redriven and refused again"),
+        described(
+            Column::optional(last_column_id + 3, "resolution", T::String),
+            "how it was resolved: applied, stale, control, decided or duplicate",
+        ),
+    ]
 }
 
 fn described(column: Column, doc: &str) -> Column {

@@ -4,10 +4,16 @@
 //! when both have it may a data table claim the batch: the other order loses a refused record when the function dies in between.
 
 pub mod columns;
+pub mod entry;
 pub mod letter;
+pub mod queue;
+mod rewrite;
 pub mod table;
 pub mod topic;
 
+pub use entry::{Content, DOOR, Entry, EntryId, Settled, Size};
 pub use letter::{DeadLetter, RawBytes, Repetition};
+pub use queue::{ErrorQueue, Numbers, QueueCommit, QueueRows};
+pub use rewrite::{BELOW_LEDGER, Change, Resolution, State};
 pub use table::{ErrorTable, LetterFate};
 pub use topic::{ErrorTopic, NoTopic, Published, TopicError};

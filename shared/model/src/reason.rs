@@ -46,6 +46,8 @@ pub enum ReasonCode {
     StaleVersion,
     CheckFailed,
     OffsetBelowLedger,
+    Superseded,
+    OrderUnknown,
 }
 
 impl ReasonCode {
@@ -90,6 +92,8 @@ impl ReasonCode {
             Self::StaleVersion => "STALE_VERSION",
             Self::CheckFailed => "CHECK_FAILED",
             Self::OffsetBelowLedger => "OFFSET_BELOW_LEDGER",
+            Self::Superseded => "SUPERSEDED",
+            Self::OrderUnknown => "ORDER_UNKNOWN",
         }
     }
 }

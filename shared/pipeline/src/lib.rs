@@ -34,5 +34,5 @@ mod tests;
 pub use arrow_types::{FIELD_ID_KEY, arrow_schema};
 pub use convert::{ColumnError, TableContext, convert};
 pub use converted::{Converted, SchemaChange};
-pub use fold::{Folded, Outcome, Truncate, fold};
+pub use fold::{Folded, Outcome, Standing, Touch, Touches, Truncate, fold};
 pub use names::{NameCase, safe_name};

@@ -90,6 +90,22 @@ struct Envelope<'a> {
     request_context: Option<&'a RawValue>,
 }
 
+/// Opens the raw JSON of records that could not be read when they came, each by itself. Gives the batch, in the order of the texts, and which texts are
+/// still refused and why.
+#[must_use]
+pub fn reopen<'a>(texts: &[&'a str]) -> (DoorBatch<'a>, Vec<Option<Rejection>>) {
+    let mut batch = DoorBatch::of_size(texts.iter().map(|text| text.len()).sum());
+    let refused = texts.iter().map(|text| match record::parse(text, &mut batch.arena) {
+        Ok(parts) => {
+            batch.parts.push(parts);
+            None
+        }
+        Err(rejection) => Some(rejection),
+    });
+    let refused = refused.collect();
+    (batch, refused)
+}
+
 /// Opens an event.
 ///
 /// # Errors

@@ -9,6 +9,6 @@ mod quick;
 pub mod record;
 pub mod settings;
 
-pub use door::{DoorBatch, EventError, UnreadableRecord, open_event};
+pub use door::{DoorBatch, EventError, UnreadableRecord, open_event, reopen};
 pub use environment::{RandomIds, SystemClock};
 pub use settings::{CommitSettings, ConfigError, ErrorSettings, OnTopicFailure, Settings, SourceSettings};

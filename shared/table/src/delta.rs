@@ -69,6 +69,8 @@ pub struct RowDelta {
     pub evolved: Option<TableSchema>,
     /// Table properties to set.
     pub properties: BTreeMap<String, String>,
+    /// More entries of the snapshot's summary.
+    pub summary: BTreeMap<String, String>,
     /// What the commit decides, for the ledger.
     pub claims: Claims,
     /// The coordinates whose rows and deletes are in here. They must all be new to the ledger when the delta is committed.
@@ -87,6 +89,7 @@ impl RowDelta {
             truncate: Truncate::Keep,
             evolved: None,
             properties: BTreeMap::new(),
+            summary: BTreeMap::new(),
             claims: Claims::default(),
             applies: Vec::new(),
         }

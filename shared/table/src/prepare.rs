@@ -2,7 +2,7 @@
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
-use futures::{StreamExt, TryStreamExt, stream};
+use futures::{FutureExt, StreamExt, TryStreamExt, stream};
 use iceberg::io::FileIO;
 use iceberg::spec::{DataContentType, DataFileBuilder, DataFileFormat, NestedFieldRef, PartitionSpec, Schema, SortOrder, TableMetadata};
 use sluice_model::IdSource;
@@ -177,8 +177,8 @@ async fn write_files(job: &Job, rows: &RecordBatch, options: &WriteOptions<'_>) 
     require_known(rows.schema_ref().fields(), job.arrow().fields())?;
     let rows = project_batch(rows, job.arrow())?;
     let partitions = job.partitioning.split(&rows)?;
-    let writes = partitions.iter().map(|partition| write_partition(job, partition, options));
-    let files: Vec<Vec<SpecFile>> = stream::iter(writes).buffered(options.max_open_files.max(1)).try_collect().await?;
+    let writes = partitions.iter().map(|partition| write_partition(job, partition, options).boxed());
+    let files: Vec<Vec<SpecFile>> = stream::iter(writes.collect::<Vec<_>>()).buffered(options.max_open_files.max(1)).try_collect().await?;
     Ok(files.into_iter().flatten().collect())
 }
 

@@ -100,7 +100,7 @@ impl Staging {
             Truncate::Keep => self.merger.merge(altered, self.identity, (before, &manifests)).await?,
             Truncate::All => before.to_vec(),
         };
-        let mut summary = HashMap::new();
+        let mut summary: HashMap<String, String> = self.prepared.delta.summary.clone().into_iter().collect();
         if !ledger.is_empty() {
             summary.insert(OffsetLedger::SUMMARY_KEY.to_owned(), ledger.to_text());
         }

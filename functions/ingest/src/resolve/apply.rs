@@ -64,6 +64,6 @@ impl Target<'_> {
 }
 
 /// Arrow refused a column, which no input should bring about.
-fn column(error: &ColumnError) -> TableError {
+pub(super) fn column(error: &ColumnError) -> TableError {
     TableError::Invalid(error.to_string())
 }

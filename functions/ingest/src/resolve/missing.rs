@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use sluice_deadletter::ErrorTable;
 use sluice_model::{ChangeEvent, ReasonCode, Rejection, Stage, TableName, TableSchema};
 use sluice_pipeline::Outcome;
 use sluice_pipeline::settings::{OnMissingTable, TableSettings};
@@ -12,10 +11,11 @@ use super::apply::{Applied, Target};
 use super::{Resolved, changes, is_dead_letter, note_outcomes, refuse_all, replayed_dead_letters, shape, unavailable};
 use crate::Ingest;
 use crate::batch::Batch;
+use crate::refusals::Refusals;
 
 /// What became of a table that is not there.
 pub(super) enum Missing {
-    Refused(Box<Resolved>),
+    Settled(Box<Resolved>),
     Created,
 }
 
@@ -24,11 +24,11 @@ pub(super) async fn missing(
     ingest: &Ingest,
     batch: &Batch<'_>,
     (table, units): (&TableName, &[usize]),
-    errors: &ErrorTable,
+    errors: &dyn Refusals,
 ) -> Result<Missing, TableError> {
     let settings = match ingest.settings.table(table, &BTreeMap::new()) {
         Ok(settings) => settings,
-        Err(problems) => return Ok(Missing::Refused(Box::new(refuse_all(units, &unavailable(&problems))))),
+        Err(problems) => return Ok(Missing::Settled(Box::new(refuse_all(units, &unavailable(&problems))))),
     };
     let (changes, mut resolved) = changes(batch, units, &settings);
     match settings.on_missing_table {
@@ -36,7 +36,7 @@ pub(super) async fn missing(
             let detail = format!("the catalog has no table `{table}` and on_missing_table is \"dead-letter\"");
             let rejection = Rejection::new(Stage::Table, ReasonCode::TableUnknown, detail);
             resolved.refused.extend(changes.iter().map(|(unit, _)| (*unit, rejection.clone())));
-            return Ok(Missing::Refused(Box::new(resolved)));
+            return Ok(Missing::Settled(Box::new(resolved)));
         }
         OnMissingTable::Create => {}
     }
@@ -45,7 +45,7 @@ pub(super) async fn missing(
     let target = Target { settings: &settings, case, ddl_columns: &[], stored: None };
     let Applied { converted, folded, .. } = target.apply(&open).await?;
     // A truncate alone names no column to make a table of, and there is nothing to truncate.
-    if !converted.schema.columns.is_empty() && folded.outcomes.iter().any(|(_, outcome)| needs_table(outcome)) {
+    if !batch.is_rehearsed() && !converted.schema.columns.is_empty() && folded.outcomes.iter().any(|(_, outcome)| needs_table(outcome)) {
         let mut creation = creation(converted.schema, &settings);
         if !folded.outcomes.iter().any(|(_, outcome)| *outcome == Outcome::Row) {
             creation.properties.extend([shape::open()]);
@@ -56,7 +56,7 @@ pub(super) async fn missing(
     let outcomes = note_outcomes((&converted, folded.outcomes), &open, &mut resolved);
     resolved.decided.extend(outcomes);
     resolved.decided.extend(replayed_dead_letters(batch, units, errors));
-    Ok(Missing::Refused(Box::new(resolved)))
+    Ok(Missing::Settled(Box::new(resolved)))
 }
 
 /// Whether an outcome needs a table. A delete finds no row in a new table, but its ledger has to remember it: delivered again after a

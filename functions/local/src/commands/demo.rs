@@ -55,9 +55,13 @@ pub(crate) async fn run(args: &DemoArgs, output: &Output) -> Result<(), Failure>
     output.good(&format!("{} units received, {} unaccounted for", total.received, total.unbalanced()));
     let config = args.dir.join("sluice.toml");
     output.line("try next:");
-    for command in
-        ["table list", "table history lake.orders", "errors show erp.cdc:0:106", "invoke ingest --event events/kafka/01-erp-orders.json"]
-    {
+    for command in [
+        "table list",
+        "table history lake.orders",
+        "errors show erp.cdc:0:106",
+        "errors redrive --dry-run",
+        "invoke ingest --event events/kafka/01-erp-orders.json",
+    ] {
         output.line(&format!("  sluice --config {} {command}", config.display()));
     }
     Ok(())
@@ -104,7 +108,7 @@ async fn show(ingest: &Ingest, output: &Output) -> Result<(), Failure> {
         }
     }
     output.heading(&format!("{}: every refused record, and why", ingest.settings.errors.table));
-    super::errors::run(ingest, &ErrorsCommand::List { code: None, table: None, limit: 0 }, output).await?;
+    super::errors::run(ingest, &ErrorsCommand::List { all: false, code: None, table: None, limit: 0 }, output).await?;
     output.line("");
     Ok(())
 }

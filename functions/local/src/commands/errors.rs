@@ -17,9 +17,13 @@ type Row = Map<String, Value>;
 pub(crate) async fn run(ingest: &Ingest, command: &ErrorsCommand, output: &Output) -> Result<(), Failure> {
     let rows = all(ingest).await?;
     match command {
-        ErrorsCommand::List { code, table, limit } => {
-            let wanted = |row: &&Row| matches(row, "code", code.as_deref()) && matches(row, "target_table", table.as_deref());
-            let found: Vec<Row> = rows.iter().filter(wanted).map(summary).collect();
+        ErrorsCommand::Redrive(_) => Err(Failure::failed("`errors redrive` is run elsewhere", "")),
+        ErrorsCommand::List { all, code, table, limit } => {
+            let is_open = |row: &Row| row.get("resolved_at").is_none_or(Value::is_null);
+            let wanted = |row: &&Row| {
+                (*all || is_open(row)) && matches(row, "code", code.as_deref()) && matches(row, "target_table", table.as_deref())
+            };
+            let found: Vec<Row> = rows.iter().filter(wanted).map(|row| summary(row, if *all { &ALL } else { &OPEN })).collect();
             super::table::print_rows(&found, *limit, output);
             Ok(())
         }
@@ -57,12 +61,19 @@ fn names(row: &Row, wanted: &str) -> bool {
     coordinate(row) == wanted || format!("{}:0", coordinate(row)) == wanted
 }
 
-fn summary(row: &Row) -> Row {
+/// What is shown of unresolved records, and of all.
+const OPEN: [&str; 6] = ["code", "field", "target_table", "operation", "attempts", "detail"];
+const ALL: [&str; 8] = ["code", "field", "target_table", "operation", "attempts", "resolution", "resolved_at", "detail"];
+
+fn summary(row: &Row, shown: &[&str]) -> Row {
     let mut summary = Row::new();
     summary.insert("coordinate".to_owned(), json!(coordinate(row)));
-    for name in ["code", "field", "target_table", "operation", "detail"] {
-        summary.insert(name.to_owned(), row.get(name).cloned().unwrap_or(Value::Null));
+    for name in shown {
+        summary.insert((*name).to_owned(), row.get(*name).cloned().unwrap_or(Value::Null));
     }
+    // What was never redriven has no number there, and an error table from before has not even the column.
+    let attempts = summary.get("attempts").and_then(Value::as_i64).unwrap_or(0);
+    summary.insert("attempts".to_owned(), json!(attempts));
     summary
 }
 

@@ -8,6 +8,8 @@ mod health;
 mod init;
 mod invoke;
 mod maintain;
+mod redrive;
+mod rewind;
 #[cfg(feature = "run")]
 mod run;
 pub(crate) mod table;
@@ -19,7 +21,7 @@ use sluice_ingest::{Ingest, start};
 use sluice_maintain::JobName;
 use sluice_maintenance::health::Storage;
 
-use crate::cli::{Cli, Command, TableCommand};
+use crate::cli::{Cli, Command, ErrorsCommand, TableCommand};
 use crate::failure::Failure;
 use crate::output::Output;
 
@@ -50,7 +52,9 @@ pub(crate) async fn run(cli: Cli, output: &Output) -> Result<(), Failure> {
             health::run(&cli.config, (&tables, listed, html.as_deref()), output).await
         }
         Command::Table(command) => table::run(&open(&cli.config).await?, &command, output).await,
+        Command::Errors(ErrorsCommand::Redrive(args)) => redrive::run(open(&cli.config).await?, &args, output).await,
         Command::Errors(command) => errors::run(&open(&cli.config).await?, &command, output).await,
+        Command::Rewind(args) => rewind::run(open(&cli.config).await?, args, output).await,
         Command::Cost(args) => {
             cost::run(&args, output);
             Ok(())

@@ -3,6 +3,7 @@
 //! A data file is never touched by the equality deletes of its own commit, so a key that changes twice in a batch must be written once.
 
 mod output;
+mod standing;
 mod state;
 
 use arrow_array::{ArrayRef, RecordBatch};
@@ -18,6 +19,8 @@ use crate::reshape::align;
 use crate::settings::OnStale;
 use crate::unit::{Action, KeyAt, Row, Unit};
 use crate::version::{Version, is_stale};
+
+pub use standing::{Standing, Touch, Touches};
 
 use output::write_rows;
 use state::{Current, KeyStates, RowState, Sources};

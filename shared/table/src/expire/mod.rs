@@ -7,4 +7,5 @@ mod retention;
 
 pub use commit::{ExpireOutcome, commit_expire};
 pub use reach::{Reached, normalised, only_reached_by, reachable, referenced};
+pub(crate) use retention::references;
 pub use retention::{Expirable, Retention, expirable};

@@ -6,6 +6,7 @@
 pub(crate) mod deletes;
 mod keys;
 mod projection;
+mod search;
 pub(crate) mod source;
 
 use std::collections::HashSet;
@@ -22,6 +23,7 @@ use crate::{TableError, TableVersion};
 use deletes::{Deletes, FileDeletes};
 use keys::LookupKeys;
 pub(crate) use projection::{check_defaults, inside_struct, project_batch, require_known};
+pub(crate) use search::KeySearch;
 
 /// The live rows of a snapshot (`None`: the current one), as `target` wants them: its fields carry field ids. Columns that a file lacks are
 /// null, older types are widened. The order of the rows is that of the files.
@@ -29,14 +31,33 @@ pub(crate) use projection::{check_defaults, inside_struct, project_batch, requir
 /// # Errors
 /// [`TableError`]; fatal when the table has deletion vectors, files that are no Parquet, or columns that do not fit `target`.
 pub async fn scan(version: &TableVersion, snapshot_id: Option<i64>, target: &SchemaRef) -> Result<Vec<RecordBatch>, TableError> {
-    let Some(snapshot) = snapshot_of(version, snapshot_id)? else { return Ok(Vec::new()) };
+    let mut batches = Vec::new();
+    scan_each(version, (snapshot_id, target), &mut |batch| {
+        batches.push(batch);
+        Ok(())
+    })
+    .await?;
+    Ok(batches)
+}
+
+/// As [`scan`], but each batch is handed over as it is read, so that only one file's rows are held.
+///
+/// # Errors
+/// As [`scan`], and what `visit` says, which ends the scan.
+pub async fn scan_each(
+    version: &TableVersion,
+    (snapshot_id, target): (Option<i64>, &SchemaRef),
+    visit: &mut (dyn FnMut(RecordBatch) -> Result<(), TableError> + Send),
+) -> Result<(), TableError> {
+    let Some(snapshot) = snapshot_of(version, snapshot_id)? else { return Ok(()) };
     let snapshot = Snapshot::clone(snapshot);
     let reading = Reading::open(version, &snapshot, target).await?;
-    let mut batches = Vec::new();
     for entry in &reading.data {
-        batches.extend(reading.file(version, entry, None).await?);
+        for batch in reading.file(version, entry, None).await? {
+            visit(batch)?;
+        }
     }
-    Ok(batches)
+    Ok(())
 }
 
 /// The live rows whose key is one of `keys`, as `target` wants them. `keys` has the columns `key_field_ids`, found by field id; null
