@@ -7,8 +7,9 @@ use async_trait::async_trait;
 use futures::executor::block_on;
 use serde_json::json;
 use sluice_catalog::{MemoryCatalog, Services};
-use sluice_deadletter::{ErrorTable, NoTopic};
+use sluice_deadletter::NoTopic;
 use sluice_ingest::batch::{Batch, Decisions};
+use sluice_ingest::refusals::DeadLetters;
 use sluice_ingest::resolve::{Work, resolve};
 use sluice_ingest::{Ingest, receive};
 use sluice_model::{Clock, Column, ColumnType, IdSource, TableName, TableSchema, TapeBuffer};
@@ -23,7 +24,6 @@ use crate::fixed::{FixedClock, FixedIds};
 /// The function over tables that are there and empty.
 pub struct Path {
     ingest: Ingest,
-    errors: ErrorTable,
 }
 
 /// What an event came to.
@@ -54,9 +54,8 @@ impl Path {
         let (clock, ids): (Arc<dyn Clock>, Arc<dyn IdSource>) = (Arc::new(FixedClock), Arc::new(FixedIds::default()));
         let memory = MemoryCatalog::new("memory://warehouse", Services { clock: Arc::clone(&clock), ids: Arc::clone(&ids) });
         let catalog: Arc<dyn Catalog> = Arc::new(block_on(Frozen::new(&memory, tables)).expect("the tables can be made"));
-        let errors = block_on(ErrorTable::open(catalog.as_ref(), &settings.errors.table)).expect("there is no error table yet");
         let sleep = Arc::new(TokioSleep);
-        Self { ingest: Ingest { settings, catalog, topic: Arc::new(NoTopic), clock, ids, sleep }, errors }
+        Self { ingest: Ingest { settings, catalog, topic: Arc::new(NoTopic), clock, ids, sleep } }
     }
 
     /// Takes one event through the path.
@@ -75,9 +74,10 @@ impl Path {
             let decisions = Decisions::of(&batch);
             (batch, decisions)
         });
+        let refusals = block_on(DeadLetters::open(&self.ingest)).expect("there is no error table yet");
         let mut made = Made::default();
         for table in batch.tables.keys() {
-            let resolved = stages.time("resolve", || block_on(resolve(&self.ingest, &batch, table, &self.errors)));
+            let resolved = stages.time("resolve", || block_on(resolve(&self.ingest, &batch, table, &refusals)));
             let resolved = resolved.map_err(|trouble| trouble.error).expect("the tables are sound");
             made.refused += resolved.refused.len();
             if let Some(work) = resolved.work {
