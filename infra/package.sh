@@ -23,7 +23,7 @@ export PATH="$PWD/$venv/bin:$PATH"
 
 # AWS-LC gathers entropy of its own at the start, up to a second of a cold start; the kernel's is what a Lambda environment has anyway.
 export AWS_LC_SYS_NO_JITTER_ENTROPY=1
-functions=(ingest compact rewrite-manifests expire-snapshots remove-orphans)
+functions=(ingest redrive compact rewrite-manifests expire-snapshots remove-orphans)
 # shellcheck disable=SC2046 # one option for each function
 cargo lambda build --release --locked $(printf -- '--package sluice-%s ' "${functions[@]}") --features "$features" "$arch" --output-format zip
 for function in "${functions[@]}"; do

@@ -40,7 +40,7 @@ locals {
   bucket        = aws_s3_bucket.artefacts
 
   # What `sam package` does: local paths become objects. A new content is a new key, so that CloudFormation sees it.
-  template = replace(replace(
+  template = replace(replace(replace(
     replace(
       replace(
         file("${path.module}/../sam/template.yaml"),
@@ -55,6 +55,9 @@ locals {
     ),
     "Location: maintenance.yaml",
     "Location: https://${local.bucket.bucket_regional_domain_name}/${aws_s3_object.maintenance_template.key}",
+    ),
+    "CodeUri: ../../target/package/redrive.zip",
+    "CodeUri: s3://${local.bucket.id}/${aws_s3_object.redrive.key}",
   )
   maintenance_template = join("\n", [
     for line in split("\n", file("${path.module}/../sam/maintenance.yaml")) : (
@@ -88,6 +91,12 @@ resource "aws_s3_object" "package" {
   bucket = aws_s3_bucket.artefacts.id
   key    = "ingest-${filemd5(local.package)}.zip"
   source = local.package
+}
+
+resource "aws_s3_object" "redrive" {
+  bucket = aws_s3_bucket.artefacts.id
+  key    = "redrive-${filemd5("${dirname(local.package)}/redrive.zip")}.zip"
+  source = "${dirname(local.package)}/redrive.zip"
 }
 
 resource "aws_s3_object" "maintenance" {

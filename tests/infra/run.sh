@@ -23,7 +23,7 @@ copy=target/infra/copy
 rm -rf "$copy" && mkdir -p "$copy/target/package"
 cp -r infra "$copy/"
 (cd "$copy/target/package" && echo stand-in >bootstrap &&
-  for name in ingest compact rewrite-manifests expire-snapshots remove-orphans; do "$OLDPWD/$venv/bin/python" -m zipfile -c "$name.zip" bootstrap; done)
+  for name in ingest redrive compact rewrite-manifests expire-snapshots remove-orphans; do "$OLDPWD/$venv/bin/python" -m zipfile -c "$name.zip" bootstrap; done)
 "$venv/bin/sam" build --region eu-central-1 --template "$copy/infra/sam/template.yaml" --build-dir "$copy/build" >"$copy/build.log" 2>&1 ||
   { cat "$copy/build.log" >&2; exit 1; }
 "$venv/bin/pytest" --quiet -p no:cacheprovider --disable-warnings tests/infra

@@ -39,7 +39,8 @@ def _translated():
     """template.yaml as CloudFormation gets it: without SAM's types."""
     source = template()
     # `sam package` puts these in the place of the local paths.
-    source["Resources"]["IngestFunction"]["Properties"]["CodeUri"] = {"Bucket": "artefacts", "Key": "ingest.zip"}
+    for function in ("IngestFunction", "RedriveFunction"):
+        source["Resources"][function]["Properties"]["CodeUri"] = {"Bucket": "artefacts", "Key": "ingest.zip"}
     source["Resources"]["ConfigurationLayer"]["Properties"]["ContentUri"] = {"Bucket": "artefacts", "Key": "pipeline.zip"}
     for nested in ("Observability", "MaintenanceFunctions"):
         source["Resources"].pop(nested)

@@ -92,8 +92,8 @@ def role_policies(values, role="IngestRole"):
     """The statements of a role's policies, as they are in a stack made in moto."""
     with mock_aws():
         artefacts()
-        is_ingest = role == "IngestRole"
-        stack = (translated(), values) if is_ingest else (translated_maintenance(), maintenance_parameters(values))
+        is_main = role in ("IngestRole", "RedriveRole")
+        stack = (translated(), values) if is_main else (translated_maintenance(), maintenance_parameters(values))
         role = deploy("sluice-test", *stack)[role]
         client = boto3.client("iam")
         names = client.list_role_policies(RoleName=role)["PolicyNames"]
@@ -109,6 +109,17 @@ def test_the_role_has_what_its_function_calls_and_nothing_else(scenario):
     policies = role_policies(values)
     found = {name: {action for each in statements for action in as_list(each["Action"])} for name, statements in policies.items()}
     assert found == expected(values)
+    assert_least(policies)
+
+
+@pytest.mark.parametrize("scenario", scenarios.ALL)
+def test_redrive_may_do_with_tables_what_ingest_may_and_nothing_with_kafka(scenario):
+    values = scenarios.values(scenario)
+    policies = role_policies(values, "RedriveRole")
+    found = {name: {action for each in statements for action in as_list(each["Action"])} for name, statements in policies.items()}
+    tables = {name: actions for name, actions in expected(values).items() if name in ("logs", "warehouse", "glue", "s3tables")}
+    network = {"network": set(CALLS["lambda"]["network"])} if values.get("FunctionSubnetIds") else {}
+    assert found == tables | network
     assert_least(policies)
 
 

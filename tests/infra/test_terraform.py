@@ -77,7 +77,7 @@ def test_every_parameter_is_given():
         assert f"var.{snake(name)}" in re.findall(r"var\.\w+", expression), name
 
 
-@pytest.mark.parametrize("path", ["CodeUri: ../../target/package/ingest.zip", "ContentUri: ../pipeline/", "Location: observability.yaml", "Location: maintenance.yaml"])
+@pytest.mark.parametrize("path", ["CodeUri: ../../target/package/ingest.zip", "CodeUri: ../../target/package/redrive.zip", "ContentUri: ../pipeline/", "Location: observability.yaml", "Location: maintenance.yaml"])
 def test_local_paths_of_the_template_are_replaced(path):
     assert (SAM / "template.yaml").read_text().count(path) == 1
     assert (MODULE / "main.tf").read_text().count(f'"{path}"') == 1
@@ -85,7 +85,7 @@ def test_local_paths_of_the_template_are_replaced(path):
 
 def test_no_local_path_is_forgotten_and_the_template_is_not_too_large():
     source = (SAM / "template.yaml").read_text()
-    assert len(re.findall(r"(?:Uri|Location): (?!!)\S+", source)) == 4
+    assert len(re.findall(r"(?:Uri|Location): (?!!)\S+", source)) == 5
     # CloudFormation's limit for a template that is sent with the request; paths of objects are longer than local ones.
     assert len(source.encode()) < 51_200 - 1_000
 
