@@ -21,6 +21,15 @@ if ! cmp --silent "$requirements" "$venv/installed.txt"; then
 fi
 export PATH="$PWD/$venv/bin:$PATH"
 
+if [ "$arch" = --arm64 ] && [[ $features == *kafka* ]]; then
+  # librdkafka's configure script takes CC for the target and knows no other way to cross-compile; its version script names symbols that only its own tests have.
+  for language in cc c++; do
+    printf '#!/bin/sh\nexec cargo-lambda zig %s -- -g -fno-sanitize=all -target aarch64-linux-gnu "$@"\n' "$language" >"target/package/arm64-$language"
+    chmod +x "target/package/arm64-$language"
+  done
+  export HOST_CC=gcc HOST_CXX=g++ CC=$PWD/target/package/arm64-cc CXX=$PWD/target/package/arm64-c++ LDFLAGS=-Wl,--undefined-version
+fi
+
 # AWS-LC gathers entropy of its own at the start, up to a second of a cold start; the kernel's is what a Lambda environment has anyway.
 export AWS_LC_SYS_NO_JITTER_ENTROPY=1
 functions=(ingest redrive compact rewrite-manifests expire-snapshots remove-orphans)
