@@ -2,7 +2,8 @@
 # The whole path on a real broker: `sluice run` is killed, rebalanced and cut off. Starts the broker, builds the program.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
-cargo build --package sluice-local --features kafka
+# With what tests/it builds, but for Kafka: no TLS is spoken here.
+cargo build --package sluice-local --features run
 test=(cargo test --package sluice-stream --features kafka)
 "${test[@]}" --no-run # so that the broker does not wait for a compiler
 SLUICE_PROGRAM=$(realpath "${CARGO_TARGET_DIR:-target}")/debug/sluice
