@@ -26,6 +26,14 @@ impl Program {
         Self { folder, binary: binary.into() }
     }
 
+    /// Changes the configuration.
+    pub fn reconfigure(&self, from: &str, to: &str) {
+        let path = self.folder.path().join("sluice.toml");
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert!(text.contains(from), "{from}");
+        std::fs::write(&path, text.replace(from, to)).unwrap();
+    }
+
     fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(&self.binary);
         command.args(arguments).current_dir(self.folder.path()).stdin(Stdio::null());
