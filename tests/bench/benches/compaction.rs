@@ -26,7 +26,7 @@ use sluice_catalog::{Services, memory};
 use sluice_model::{Column, ColumnType, Deadline, TableName, TableSchema};
 use sluice_runtime::{RandomIds, SystemClock};
 use sluice_table::arrow::arrow_schema;
-use sluice_table::rewrite::{RewriteOptions, RewriteOutcome, TableFiles, commit_rewrite, rewrite_group};
+use sluice_table::rewrite::{KeyProof, RewriteOptions, RewriteOutcome, TableFiles, commit_rewrite, rewrite_group};
 use sluice_table::{
     Catalog, CommitContext, DeltaOutcome, FileContent, RetryPolicy, RowDelta, TableCreation, TableOperations, WriteOptions, commit_delta,
     prepare,
@@ -161,8 +161,13 @@ async fn sluice(lake: &Lake) -> Counts {
     let start = TableFiles::load(&version, None).await.unwrap().unwrap();
     let facts = start.facts();
     let data: Vec<_> = facts.iter().filter(|file| file.content == FileContent::Data).collect();
-    let options =
-        RewriteOptions { ids: &RandomIds, target_file_bytes: 128 << 20, delete_memory_bytes: 64 << 20, sort_memory_bytes: 64 << 20 };
+    let options = RewriteOptions {
+        ids: &RandomIds,
+        target_file_bytes: 128 << 20,
+        delete_memory_bytes: 64 << 20,
+        sort_memory_bytes: 64 << 20,
+        keys: KeyProof::Off,
+    };
     let (mut groups, mut counts, mut waiting, mut bytes) = (Vec::new(), (0, 0, 0), Vec::new(), 0);
     for (number, file) in data.iter().enumerate() {
         waiting.push(file.path.clone());

@@ -2,7 +2,7 @@
 
 use sluice_model::Class;
 use sluice_table::TableError;
-use sluice_table::rewrite::{RewriteOptions, RewriteOutcome, RewrittenGroup, TableFiles, commit_rewrite, rewrite_group};
+use sluice_table::rewrite::{KeyProof, RewriteOptions, RewriteOutcome, RewrittenGroup, TableFiles, commit_rewrite, rewrite_group};
 
 use super::plan::{CompactionPlan, PlannedGroup};
 use super::settings::CompactSettings;
@@ -79,6 +79,7 @@ impl Runner<'_> {
             target_file_bytes: self.settings.target_file_size_bytes,
             delete_memory_bytes: self.settings.delete_memory_bytes,
             sort_memory_bytes: self.settings.sort_memory_bytes,
+            keys: KeyProof::Off,
         };
         let rewritten = rewrite_group(&self.start, &paths, &options).await?;
         let report = rewritten.report();
