@@ -19,6 +19,7 @@ pub mod error;
 pub mod expire;
 mod file_style;
 pub mod ledger;
+mod manifest_copy;
 mod manifest_merge;
 pub mod manifest_rewrite;
 pub mod manifests;
