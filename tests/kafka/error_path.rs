@@ -14,11 +14,11 @@ use serde_json::json;
 use sluice_catalog::{MemoryCatalog, Services};
 use sluice_deadletter::{ErrorTopic, NoTopic};
 use sluice_ingest::Ingest;
-use sluice_ingest::start::TokioSleep;
 use sluice_kafka::topic::KafkaErrorTopic;
 use sluice_kafka_tests::{config, environment};
 use sluice_model::Deadline;
 use sluice_runtime::{RandomIds, Settings, SystemClock};
+use sluice_start::TokioSleep;
 
 const RECORDS: i64 = 5_000;
 const ROUNDS: usize = 15;

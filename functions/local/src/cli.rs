@@ -69,6 +69,9 @@ pub(crate) struct JobArgs {
     /// Only print what would be done.
     #[arg(long)]
     pub dry_run: bool,
+    /// Compact also tables that a service of the catalog compacts already, such as a table optimizer of Glue.
+    #[arg(long)]
+    pub force: bool,
 }
 
 /// Arguments of `orphans`. Without --execute nothing is removed.
@@ -82,9 +85,21 @@ pub(crate) struct OrphanArgs {
     /// Write the plan of each table into this folder, to be looked at.
     #[arg(long, conflicts_with = "execute")]
     pub out: Option<PathBuf>,
+    /// How plans are written.
+    #[arg(long, value_enum, default_value_t = PlanForm::Json, requires = "out")]
+    pub format: PlanForm,
     /// Remove the files that this plan names, after looking again.
     #[arg(long, conflicts_with_all = ["tables", "except"])]
     pub execute: Option<PathBuf>,
+}
+
+/// How plans of orphans are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum PlanForm {
+    /// One JSON object.
+    Json,
+    /// A row for each file: much smaller, and to be looked at with SQL.
+    Parquet,
 }
 
 /// Arguments of `demo`.

@@ -97,13 +97,19 @@ impl Maintain {
             return Err(MaintainError::Request("only orphan removal executes a plan that was written down".to_owned()));
         }
         let reply = match (job, mode) {
-            (JobName::Compact, mode) => self.run(&Compact { settings: settings.compact.clone() }, request, (mode, deadline)).await?,
+            (JobName::Compact, mode) => self.run(&self.compact(request), request, (mode, deadline)).await?,
             (JobName::Expire, mode) => self.run(&Expire { settings: settings.expire.clone() }, request, (mode, deadline)).await?,
             (JobName::Manifests, mode) => self.run(&Manifests { settings: settings.manifests.clone() }, request, (mode, deadline)).await?,
             (JobName::Orphans, RequestMode::Plan) => self.plan_orphans(request, deadline).await?,
             (JobName::Orphans, RequestMode::Execute) => self.remove_orphans(request, deadline).await?,
         };
         if reply.failures().is_empty() { Ok(reply) } else { Err(MaintainError::Tables(Box::new(reply))) }
+    }
+
+    fn compact(&self, request: &Request) -> Compact {
+        let mut settings = self.settings.compact.clone();
+        settings.where_others_compact = request.where_others_compact.unwrap_or(settings.where_others_compact);
+        Compact { settings }
     }
 
     async fn run<J: Job>(&self, job: &J, request: &Request, (mode, deadline): (RequestMode, Deadline)) -> Result<Reply, MaintainError> {
@@ -125,9 +131,9 @@ impl Maintain {
         let mut written = Vec::new();
         for plan in plans.iter().filter(|plan| !plan.is_empty()) {
             let Some((table, version)) = sluice_maintenance::run::open(&plan.table, &context).await? else { continue };
-            let location = format!("{}/{FOLDER}/orphans/{}.json", version.metadata.location().trim_end_matches('/'), plan.listed_ms);
-            let text = serde_json::to_vec_pretty(plan).map_err(|error| MaintainError::Request(error.to_string()))?;
-            table.objects.put(&location, text.into(), Condition::Always).await?;
+            let (folder, format) = (version.metadata.location().trim_end_matches('/'), request.format.unwrap_or_default());
+            let location = format!("{folder}/{FOLDER}/orphans/{}.{}", plan.listed_ms, format.ending());
+            table.objects.put(&location, plan.to_file(format)?, Condition::Always).await?;
             written.push(location);
         }
         Ok(Reply { reports, plans: written })
@@ -138,8 +144,7 @@ impl Maintain {
         let location = request.plan.as_ref().ok_or_else(|| MaintainError::Request(needs.to_owned()))?;
         let object = self.stores.objects(location)?.get(location).await?;
         let object = object.ok_or_else(|| MaintainError::Request(format!("there is no plan at {location}")))?;
-        let plan =
-            serde_json::from_slice(&object.bytes).map_err(|error| MaintainError::Request(format!("{location} is no plan: {error}")))?;
+        let plan = OrphanPlan::from_file(&object.bytes).map_err(|error| MaintainError::Request(format!("{location}: {error}")))?;
         self.execute_orphans(plan, deadline).await
     }
 

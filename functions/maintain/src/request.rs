@@ -3,6 +3,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sluice_maintenance::Selector;
+use sluice_maintenance::compact::WhereOthersCompact;
+use sluice_maintenance::orphans::PlanFormat;
 
 /// The jobs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,6 +42,10 @@ pub struct Request {
     pub mode: Option<RequestMode>,
     /// For orphans: the location of the plan to execute.
     pub plan: Option<String>,
+    /// For orphans: how the plan is written; JSON when it is left out.
+    pub format: Option<PlanFormat>,
+    /// For compaction: what to do where a service of the catalog compacts already; that of the configuration when it is left out.
+    pub where_others_compact: Option<WhereOthersCompact>,
 }
 
 impl Request {

@@ -98,6 +98,15 @@ pub trait PointerStore: Send + Sync {
     /// What the store said.
     async fn remove(&self, name: &TableName) -> Result<bool, TableError>;
 
+    /// Who else compacts the table; see [`Catalog::compacted_by`].
+    ///
+    /// # Errors
+    /// What the store said.
+    async fn compacted_by(&self, name: &TableName) -> Result<Option<String>, TableError> {
+        let _ = name;
+        Ok(None)
+    }
+
     /// What there is to know of the store's server before it is relied on; see [`Catalog::check_server`].
     ///
     /// # Errors
@@ -181,6 +190,10 @@ impl<S: PointerStore + 'static> Catalog for PointerCatalog<S> {
 
     async fn drop_table(&self, name: &TableName) -> Result<bool, TableError> {
         self.store.remove(name).await
+    }
+
+    async fn compacted_by(&self, name: &TableName) -> Result<Option<String>, TableError> {
+        self.store.compacted_by(name).await
     }
 
     async fn check_warehouse(&self) -> Result<String, TableError> {

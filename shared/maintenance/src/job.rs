@@ -29,6 +29,15 @@ pub trait Job: Send + Sync {
     /// Its name, as in the command line.
     const NAME: &'static str;
 
+    /// Why the job keeps off this table, if it does; asked before a plan is made.
+    ///
+    /// # Errors
+    /// When that cannot be told.
+    async fn stands_down(&self, table: &Table<'_>) -> Result<Option<String>, MaintenanceError> {
+        let _ = table;
+        Ok(None)
+    }
+
     /// Looks at the table and says what to do. Nothing is changed.
     ///
     /// # Errors

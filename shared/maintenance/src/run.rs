@@ -61,7 +61,11 @@ async fn on_table<J: Job>(
     let Some((table, version)) = open(name, context).await? else {
         return Ok(report::<J>(name.clone(), Outcome::StoodDown("the table is gone".to_owned())));
     };
-    if let Some(reason) = managed(version.metadata.location()) {
+    let kept_off = match managed(version.metadata.location()) {
+        Some(reason) => Some(reason),
+        None => job.stands_down(&table).await?,
+    };
+    if let Some(reason) = kept_off {
         return Ok(report::<J>(name.clone(), Outcome::StoodDown(reason)));
     }
     let plan = job.plan(&table).await?;

@@ -3,11 +3,11 @@
 
 mod support;
 
-use sluice_maintenance::compact::CompactSettings;
+use sluice_maintenance::compact::{CompactSettings, ProveKeys, Triggers, WhereOthersCompact};
 use sluice_maintenance::{Compact, Mode, Outcome};
 use sluice_table::{FileContent, live_files};
 use sluice_testkit::{foreign, tables};
-use support::{Lake, Trouble};
+use support::{Lake, Others, Trouble};
 
 fn job() -> Compact {
     Compact { settings: CompactSettings { min_input_files: 2, min_delete_files: 1, ..CompactSettings::default() } }
@@ -104,6 +104,56 @@ async fn a_table_is_due_by_its_commits_and_the_time_since_the_last_run() {
     assert!(report.plan["not_due"].as_str().unwrap().contains("min_interval_ms"), "{report:?}");
     lake.wait(2_000);
     assert_eq!(lake.run(&slow, "t").await.outcome, Outcome::Done);
+}
+
+#[tokio::test]
+async fn a_table_is_due_as_soon_as_one_of_the_triggers_that_are_on_is_reached() {
+    let lake = lake().await;
+    let due = |due: Triggers| Compact { settings: CompactSettings { due, ..job().settings } };
+    // Six upserts of three rows into at most two buckets, with a delete file beside each data file.
+    let out_of_reach = Triggers { small_files: 13, small_file_bytes: 1 << 40, delete_files: 13, equality_deletes: 19 };
+    let report = lake.run_in(&due(out_of_reach), "t", Mode::Plan).await;
+    let told = report.plan["not_due"].as_str().unwrap();
+    assert!(told.contains("equality_deletes 18 of 19"), "{told}");
+    for one in [
+        Triggers { small_files: 6, ..Triggers::default() },
+        Triggers { small_file_bytes: 6 * 500, ..out_of_reach },
+        Triggers { delete_files: 6, ..out_of_reach },
+        Triggers { equality_deletes: 18, ..out_of_reach },
+    ] {
+        assert_eq!(lake.run_in(&due(one), "t", Mode::Plan).await.outcome, Outcome::Planned, "{one:?}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_proved_of_keys_is_in_the_report_and_a_key_in_two_rows_is_not_committed() {
+    let proving = Compact { settings: CompactSettings { prove_keys: ProveKeys::Group, ..job().settings } };
+    let lake = lake().await;
+    let report = lake.run(&proving, "t").await;
+    assert_eq!(report.outcome, Outcome::Done, "{report:?}");
+    assert_eq!(report.work.notes.iter().filter(|note| note.contains("keys unique in the table")).count(), 2, "{report:?}");
+    for offset in [500, 501] {
+        let version = lake.now("t").await;
+        let rows = tables::rows(&[(77, None, i128::from(offset))]);
+        tables::apply(&*lake.ops("t").await, tables::delta(&version, rows, (0, offset..offset + 1)), &lake.services).await;
+    }
+    let snapshot = lake.now("t").await.metadata.current_snapshot_id();
+    let report = lake.run(&proving, "t").await;
+    assert!(matches!(&report.outcome, Outcome::Failed(why) if why.contains("prove_keys")), "{report:?}");
+    assert_eq!(lake.now("t").await.metadata.current_snapshot_id(), snapshot);
+}
+
+#[tokio::test]
+async fn where_a_service_of_the_catalog_compacts_we_do_not_unless_we_are_told_to() {
+    let lake = lake().await;
+    let snapshot = lake.now("t").await.metadata.current_snapshot_id();
+    *lake.catalog.others.lock().unwrap() = Others::Optimizer;
+    assert_eq!(lake.run(&job(), "t").await.outcome, Outcome::StoodDown("an optimizer".to_owned()));
+    *lake.catalog.others.lock().unwrap() = Others::CannotBeTold;
+    assert!(matches!(lake.run(&job(), "t").await.outcome, Outcome::Failed(_)), "what cannot be told is not that there is nobody");
+    assert_eq!(lake.now("t").await.metadata.current_snapshot_id(), snapshot);
+    let forced = Compact { settings: CompactSettings { where_others_compact: WhereOthersCompact::GoOn, ..job().settings } };
+    assert_eq!(lake.run(&forced, "t").await.outcome, Outcome::Done);
 }
 
 #[tokio::test]

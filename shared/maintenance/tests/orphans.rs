@@ -212,3 +212,65 @@ async fn o11_tables_that_forbid_it_are_refused() {
     set("encryption.key-id", "k").await;
     assert!(matches!(lake.run_in(&job(), "t", Mode::Plan).await.outcome, Outcome::Failed(_)));
 }
+
+fn aside(prefix: &str) -> Orphans {
+    Orphans { settings: OrphanSettings { quarantine: Some(prefix.to_owned()), ..OrphanSettings::default() } }
+}
+
+#[tokio::test]
+async fn a_quarantine_keeps_what_is_taken_out_and_writes_down_where_it_was() {
+    let (lake, location) = lake().await;
+    let orphan = format!("{location}/data/region=null/lost.parquet");
+    lake.litter(&orphan).await;
+    lake.wait(DAYS_4);
+    let before = lake.everything().await;
+    let report = lake.run(&aside("memory://quarantine/lake/"), "t").await;
+    assert_eq!((report.outcome, report.work.objects_deleted), (Outcome::Done, 1));
+    let after = lake.everything().await;
+    let new: Vec<&String> = after.difference(&before).filter(|path| !path.contains("/_sluice/")).collect();
+    let [copy, record] = new.as_slice() else { panic!("{new:?}") };
+    assert!(copy.starts_with("memory://quarantine/lake/") && copy.ends_with("/data/region=null/lost.parquet"), "{copy}");
+    assert!(!after.contains(&orphan));
+    assert_eq!(lake.objects.get(copy).await.unwrap().unwrap().bytes.as_ref(), b"x");
+    let written = lake.objects.get(record).await.unwrap().unwrap();
+    let written: serde_json::Value = serde_json::from_slice(&written.bytes).unwrap();
+    assert_eq!(written, serde_json::json!([{"from": orphan, "to": copy, "size": 1}]));
+}
+
+/// Whenever the run dies, the file is where it was or in the quarantine; the next run ends the work.
+#[tokio::test]
+async fn a_move_that_died_anywhere_has_lost_nothing() {
+    for calls in 0..40 {
+        let (lake, location) = lake().await;
+        let orphan = format!("{location}/data/lost.parquet");
+        lake.litter(&orphan).await;
+        lake.wait(DAYS_4);
+        let job = aside("memory://quarantine");
+        lake.fuse.set(calls);
+        let mode = Mode::Execute { lease_ms: HOUR };
+        let _ = sluice_maintenance::run(&job, (&sluice_maintenance::Selector::default(), mode), &lake.context(), &mut |_, _| {}).await;
+        lake.fuse.set(i64::MAX);
+        let copied = |everything: &std::collections::BTreeSet<String>| {
+            everything.iter().any(|path| path.starts_with("memory://quarantine/") && path.ends_with("lost.parquet"))
+        };
+        let everything = lake.everything().await;
+        assert!(everything.contains(&orphan) || copied(&everything), "after {calls} calls");
+        lake.wait(2 * HOUR);
+        lake.run(&job, "t").await;
+        let everything = lake.everything().await;
+        assert!(!everything.contains(&orphan) && copied(&everything), "after {calls} calls");
+    }
+}
+
+#[tokio::test]
+async fn a_quarantine_among_the_files_of_a_table_is_refused() {
+    let (lake, location) = lake().await;
+    lake.table("other", &[]).await;
+    let other = lake.now("other").await.metadata.location().to_owned();
+    lake.litter(&format!("{location}/data/lost.parquet")).await;
+    lake.wait(DAYS_4);
+    for prefix in [format!("{location}/aside"), location.clone(), "memory://warehouse".to_owned(), format!("{other}/x")] {
+        let report = lake.run_in(&aside(&prefix), "t", Mode::Plan).await;
+        assert!(refusal(&report).contains("quarantine"), "{prefix}: {report:?}");
+    }
+}

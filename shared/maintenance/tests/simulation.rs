@@ -1,5 +1,5 @@
 //! Random histories: writers, other programs and the four jobs on one table, with deaths, lost replies and writers in between. The oracle is a model that knows nothing of files: each snapshot's rows as
-//! they were when it was made.
+//! they were when it was made. A second one, by brute force, tells which delete applies to which row.
 //!
 //! After every step: the rows of every snapshot that is there are those of the model (I1, I2, R7, M1), everything that the table needs exists (F1), the ledger is what it was (R16). At the end, when everybody
 //! has stopped: all that nothing needs is removed, and nothing else (F2, I4).
@@ -9,7 +9,10 @@ mod support;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use iceberg::spec::{Operation, SnapshotReference, SnapshotRetention};
+use iceberg::spec::{
+    DataContentType, DataFileBuilder, DataFileFormat, NestedField, NestedFieldRef, Operation, PrimitiveType, Schema, SnapshotReference,
+    SnapshotRetention, Type,
+};
 use proptest::prelude::*;
 use sluice_maintenance::compact::CompactSettings;
 use sluice_maintenance::expire::ExpireSettings;
@@ -21,7 +24,7 @@ use sluice_storage::ObjectStore as _;
 use sluice_table::expire::{normalised, referenced};
 use sluice_table::ledger;
 use sluice_testkit::{foreign, tables};
-use support::{HOUR, Lake, Trouble};
+use support::{HOUR, Lake, Trouble, oracle};
 
 /// Something that happens.
 #[derive(Debug, Clone)]
@@ -29,6 +32,10 @@ enum Step {
     Upsert(Vec<(u8, Option<bool>)>),
     Delete(Vec<u8>),
     Repartition(u8),
+    /// Another program changes the schema: a column more, another name for `region`, more digits for `total`.
+    Evolve(Evolution),
+    /// Another program deletes the row with that number by its place, and names the data file in the manifest or not.
+    DeleteByPlace(u8, Naming),
     /// Of the snapshot so many back.
     Tag(u8),
     /// To the snapshot so many back.
@@ -37,6 +44,19 @@ enum Step {
     Wait(u8),
     /// A file that no commit will ever name.
     Litter,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Evolution {
+    Add,
+    Rename,
+    Promote,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Naming {
+    Named,
+    Unnamed,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -71,6 +91,8 @@ fn step() -> impl Strategy<Value = Step> {
         8 => prop::collection::vec(row, 1..6).prop_map(Step::Upsert),
         2 => prop::collection::vec(0_u8..12, 1..4).prop_map(Step::Delete),
         1 => (0_u8..4).prop_map(Step::Repartition),
+        1 => prop_oneof![Just(Evolution::Add), Just(Evolution::Rename), Just(Evolution::Promote)].prop_map(Step::Evolve),
+        2 => (0_u8..12, prop_oneof![Just(Naming::Named), Just(Naming::Unnamed)]).prop_map(|(row, naming)| Step::DeleteByPlace(row, naming)),
         1 => (0_u8..4).prop_map(Step::Tag),
         1 => (1_u8..3).prop_map(Step::RollBack),
         8 => (what, fault).prop_map(|(what, fault)| Step::Job(what, fault)),
@@ -84,13 +106,17 @@ struct World {
     /// Of every snapshot that ever was: its rows, and the ledger's text.
     model: BTreeMap<i64, (tables::Rows, String)>,
     number: i128,
+    /// Whether another program has left deletes by place that name no data file.
+    unnamed: Option<Naming>,
+    /// The snapshot that was last read by brute force.
+    read: std::cell::Cell<Option<i64>>,
 }
 
 impl World {
     async fn new(partition_by: &[&str]) -> Self {
         let lake = Lake::new(17);
         lake.table("t", partition_by).await;
-        Self { lake, model: BTreeMap::new(), number: 0 }
+        Self { lake, model: BTreeMap::new(), number: 0, unnamed: None, read: std::cell::Cell::default() }
     }
 
     async fn rows(&self) -> tables::Rows {
@@ -111,10 +137,14 @@ impl World {
                 self.learn(&version, rows);
             }
             Step::Repartition(which) => {
-                let fields = [&[][..], &["region"], &["bucket(2, id)"], &["region", "bucket(3, id)"]][usize::from(*which)];
+                let region = region_name(&lake.now("t").await);
+                let bucketed = [region.as_str(), "bucket(3, id)"];
+                let fields = [&[][..], &bucketed[..1], &["bucket(2, id)"], &bucketed][usize::from(*which)];
                 let fields: Vec<TransformedColumn> = fields.iter().map(|field| TransformedColumn::parse(field).unwrap()).collect();
                 sluice_table::set_partitioning(&*lake.ops("t").await, &fields, &lake.services.commit_context()).await.unwrap();
             }
+            Step::Evolve(how) => self.evolve(*how).await,
+            Step::DeleteByPlace(row, naming) => self.delete_by_place(*row, *naming).await,
             Step::Tag(back) => {
                 if let Some(id) = self.ancestor(*back).await {
                     let tag = SnapshotReference::new(id, SnapshotRetention::Tag { max_ref_age_ms: None });
@@ -146,6 +176,57 @@ impl World {
         rows.extend(batch.iter().map(|(id, (region, total))| (*id, (region.map(str::to_owned), *total))));
         let batch: Vec<(i64, Option<&str>, i128)> = batch.into_iter().map(|(id, (region, total))| (id, region, total)).collect();
         let version = self.lake.upsert("t", &batch).await;
+        self.learn(&version, rows);
+    }
+
+    async fn evolve(&mut self, how: Evolution) {
+        self.number += 1;
+        let version = self.lake.now("t").await;
+        let (schema, more) = (version.metadata.current_schema(), format!("extra_{}", self.number));
+        let renamed = if region_name(&version) == "region" { "territory" } else { "region" };
+        let change = |field: &NestedFieldRef| {
+            let mut field = field.as_ref().clone();
+            match (how, field.id) {
+                (Evolution::Rename, 2) => field.name = renamed.to_owned(),
+                (Evolution::Promote, 3) => *field.field_type = Type::Primitive(PrimitiveType::Decimal { precision: 20, scale: 2 }),
+                (Evolution::Add | Evolution::Rename | Evolution::Promote, _) => {}
+            }
+            NestedFieldRef::new(field)
+        };
+        let mut fields: Vec<NestedFieldRef> = schema.as_struct().fields().iter().map(change).collect();
+        match how {
+            Evolution::Add => {
+                let id = version.metadata.last_column_id() + 1;
+                fields.push(NestedField::optional(id, more, Type::Primitive(PrimitiveType::Long)).into());
+            }
+            Evolution::Rename | Evolution::Promote => {}
+        }
+        let schema = Schema::builder().with_fields(fields).with_identifier_field_ids(schema.identifier_field_ids()).build().unwrap();
+        foreign::alter(&*self.lake.ops("t").await, |builder| builder.add_current_schema(schema).unwrap()).await;
+    }
+
+    async fn delete_by_place(&mut self, row: u8, naming: Naming) {
+        let version = self.lake.now("t").await;
+        let Some(current) = version.metadata.current_snapshot_id() else { return };
+        // The foreign writer writes under the spec of now.
+        let spec_id = version.metadata.default_partition_spec_id();
+        let live: Vec<_> = oracle::live(&version, current).await.into_iter().filter(|live| live.spec_id == spec_id).collect();
+        let Some(gone) = live.get(usize::from(row) % live.len().max(1)) else { return };
+        self.number += 1;
+        let path = format!("{}/data/positions-{}.parquet", version.metadata.location(), self.number);
+        oracle::store_positions(&version, &path, (&gone.path, &[gone.position])).await;
+        let mut delete = DataFileBuilder::default();
+        delete.file_path(path).content(DataContentType::PositionDeletes).file_format(DataFileFormat::Parquet);
+        delete.record_count(1).file_size_in_bytes(1).partition(gone.partition.clone());
+        match naming {
+            Naming::Named => {
+                delete.referenced_data_file(Some(gone.path.clone()));
+            }
+            Naming::Unnamed => self.unnamed = Some(naming),
+        }
+        let mut rows = self.rows().await;
+        rows.remove(&gone.id);
+        let version = foreign::snapshot(&*self.lake.ops("t").await, Some(delete.build().unwrap())).await;
         self.learn(&version, rows);
     }
 
@@ -207,6 +288,9 @@ impl World {
         }
         if let Some(id) = version.metadata.current_snapshot_id() {
             assert_eq!(ledger::read(&version.metadata).unwrap().to_text(), self.model[&id].1, "the ledger");
+            if self.read.replace(Some(id)) != Some(id) {
+                assert_eq!(oracle::rows(&version, id).await, self.model[&id].0, "by brute force, the rows of snapshot {id}");
+            }
         }
         let everything: BTreeSet<String> = self.lake.everything().await.iter().map(|path| normalised(path)).collect();
         // Metadata files that fell out of the log, and those in it that a catalog has deleted, are the catalog's business.
@@ -214,6 +298,10 @@ impl World {
         let missing: Vec<&String> = needed.iter().filter(|path| !everything.contains(*path) && !path.ends_with(".metadata.json")).collect();
         assert!(live_missing(&version, &missing).await.is_empty(), "needed and gone: {missing:?}");
     }
+}
+
+fn region_name(version: &sluice_table::TableVersion) -> String {
+    version.metadata.current_schema().field_by_id(2).unwrap().name.clone()
 }
 
 /// Of the missing files those that a snapshot can still read: an entry that tells of a deletion may name a file that is gone.
@@ -259,6 +347,14 @@ async fn history(partition_by: &[&str], steps: &[Step]) {
         world.lake.wait(200 * HOUR);
         world.job(what, Fault::None).await;
         world.check().await;
+    }
+    if world.unnamed.is_some() {
+        // Deletes by place of the last commit that name no data file may be about the new file, as far as their numbers tell; the next compaction takes them out.
+        for what in [What::Compact, What::Expire, What::Orphans] {
+            world.lake.wait(200 * HOUR);
+            world.job(what, Fault::None).await;
+            world.check().await;
+        }
     }
     let again = run(&world.lake, What::Compact).await;
     assert!(matches!(again, Some(Outcome::NothingDue)), "a second compaction found work: {again:?}");

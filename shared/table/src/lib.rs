@@ -20,6 +20,7 @@ pub mod expire;
 mod file_style;
 pub mod history;
 pub mod ledger;
+mod manifest_copy;
 mod manifest_merge;
 pub mod manifest_rewrite;
 pub mod manifests;

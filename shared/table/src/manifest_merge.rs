@@ -4,9 +4,10 @@
 use std::collections::{BTreeMap, HashMap};
 
 use futures::{StreamExt as _, TryStreamExt as _};
-use iceberg::spec::{DataFile, DataFileBuilder, Manifest, ManifestContentType, ManifestFile, ManifestStatus, SchemaRef, TableMetadata};
+use iceberg::spec::{Manifest, ManifestContentType, ManifestFile, SchemaRef, TableMetadata};
 
-use crate::snapshot_producer::{ManifestPlace, SnapshotIdentity, carried, manifest_writer};
+use crate::manifest_copy::{existing, write_existing};
+use crate::snapshot_producer::{ManifestPlace, SnapshotIdentity, carried};
 use crate::{TableError, TableVersion};
 
 const ENABLED: &str = "commit.manifest-merge.enabled";
@@ -138,15 +139,11 @@ async fn write_merged(
     let loaded: Vec<(ManifestFile, Manifest)> = reads.buffered(READS_AT_ONCE).try_collect().await?;
     let Some(schema) = schema_for(version, spec_id, &loaded) else { return Ok(loaded.into_iter().map(|(manifest, _)| manifest).collect()) };
     let place = ManifestPlace { path, spec_id, content, snapshot_id };
-    let wrong = || TableError::iceberg(format!("writing {path}"));
-    let mut writer = manifest_writer((&version.file_io, &version.metadata), schema, &place)?;
+    let mut files = Vec::new();
     for (manifest, loaded) in &loaded {
-        for existing in existing(manifest, loaded)? {
-            let Existing { file, snapshot_id, number, file_number } = existing;
-            writer.add_existing_file(file, snapshot_id, number, Some(file_number)).map_err(wrong())?;
-        }
+        files.extend(existing(manifest, loaded)?);
     }
-    Ok(vec![writer.write_manifest_file().await.map_err(wrong())?])
+    Ok(vec![write_existing(version, schema, &place, files).await?])
 }
 
 /// The schema of the merged manifest: the current one, if the partition values of all that are merged have the types that it gives.
@@ -156,65 +153,4 @@ fn schema_for(version: &TableVersion, spec_id: i32, loaded: &[(ManifestFile, Man
     let wanted = spec.partition_type(current).ok()?;
     let same = loaded.iter().all(|(_, manifest)| spec.partition_type(manifest.metadata().schema()).is_ok_and(|kind| kind == wanted));
     same.then(|| current.clone())
-}
-
-/// A live file with what it was given at its commit, which it keeps (rules R5 and R6).
-struct Existing {
-    file: DataFile,
-    snapshot_id: i64,
-    number: i64,
-    file_number: i64,
-}
-
-fn existing(manifest: &ManifestFile, loaded: &Manifest) -> Result<Vec<Existing>, TableError> {
-    let path = &manifest.manifest_path;
-    let lacks = |what: &str| TableError::Invalid(format!("{path}: an entry without a {what}"));
-    // iceberg does not hand row ids down from the manifest to its entries.
-    let mut next_row = manifest.first_row_id;
-    let mut live = Vec::with_capacity(loaded.entries().len());
-    for entry in loaded.entries().iter().filter(|entry| entry.status() != ManifestStatus::Deleted) {
-        let mut file = entry.data_file().clone();
-        if let (None, Some(first), ManifestContentType::Data) = (file.first_row_id(), next_row, manifest.content) {
-            next_row = Some(first + file.record_count());
-            file = with_first_row(&file, manifest.partition_spec_id, first)?;
-        }
-        live.push(Existing {
-            file,
-            snapshot_id: entry.snapshot_id().ok_or_else(|| lacks("snapshot id"))?,
-            number: entry.sequence_number().ok_or_else(|| lacks("sequence number"))?,
-            file_number: entry.file_sequence_number.ok_or_else(|| lacks("file sequence number"))?,
-        });
-    }
-    Ok(live)
-}
-
-/// The file with its first row's id written down: there is no other way than through all getters.
-fn with_first_row(file: &DataFile, spec_id: i32, first: u64) -> Result<DataFile, TableError> {
-    let first = i64::try_from(first).map_err(|_| TableError::Invalid(format!("{}: row id {first} is too large", file.file_path())))?;
-    let mut builder = DataFileBuilder::default();
-    builder
-        .content(file.content_type())
-        .file_path(file.file_path().to_owned())
-        .file_format(file.file_format())
-        .partition(file.partition().clone())
-        .record_count(file.record_count())
-        .file_size_in_bytes(file.file_size_in_bytes())
-        .column_sizes(file.column_sizes().clone())
-        .value_counts(file.value_counts().clone())
-        .null_value_counts(file.null_value_counts().clone())
-        .nan_value_counts(file.nan_value_counts().clone())
-        .lower_bounds(file.lower_bounds().clone())
-        .upper_bounds(file.upper_bounds().clone())
-        .key_metadata(file.key_metadata().map(<[u8]>::to_vec))
-        .split_offsets(file.split_offsets().map(<[i64]>::to_vec))
-        .equality_ids(file.equality_ids())
-        .first_row_id(Some(first))
-        .partition_spec_id(spec_id)
-        .referenced_data_file(file.referenced_data_file())
-        .content_offset(file.content_offset())
-        .content_size_in_bytes(file.content_size_in_bytes());
-    if let Some(order) = file.sort_order_id() {
-        builder.sort_order_id(order);
-    }
-    builder.build().map_err(|error| TableError::Invalid(format!("{}: {error}", file.file_path())))
 }

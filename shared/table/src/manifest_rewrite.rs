@@ -4,14 +4,15 @@
 use std::collections::{BTreeMap, HashSet};
 
 use async_trait::async_trait;
-use iceberg::spec::{ManifestContentType, ManifestEntryRef, ManifestFile, Operation, Snapshot, TableMetadata};
+use iceberg::spec::{ManifestContentType, ManifestFile, Operation, Snapshot, TableMetadata};
 use sluice_model::TableName;
 use uuid::Uuid;
 
 use crate::commit_loop::{Attempt, Change, Ended, commit, new_identity};
+use crate::manifest_copy::{Existing, existing, write_existing};
 use crate::manifests::{Base, path_of};
 use crate::rewrite::check_rewritable;
-use crate::snapshot_producer::{ManifestPlace, SnapshotFrame, SnapshotIdentity, Tally, carried, manifest_writer, next_timestamp, seal};
+use crate::snapshot_producer::{ManifestPlace, SnapshotFrame, SnapshotIdentity, Tally, carried, next_timestamp, seal};
 use crate::stage::{kept_summary, on_main};
 use crate::{CommitContext, StagedChange, TableError, TableOperations, TableVersion};
 
@@ -127,7 +128,8 @@ struct Gone;
 struct Cluster {
     schema: iceberg::spec::SchemaRef,
     bytes: u64,
-    entries: Vec<(String, ManifestEntryRef)>,
+    /// With their partitions, for sorting.
+    files: Vec<(String, Existing)>,
 }
 
 impl RewriteManifests<'_> {
@@ -137,17 +139,16 @@ impl RewriteManifests<'_> {
         for manifest in manifests {
             let path = &manifest.manifest_path;
             let loaded = manifest.load_manifest(&version.file_io).await.map_err(TableError::iceberg(format!("reading {path}")))?;
-            let (entries, metadata) = loaded.into_parts();
-            let schema = metadata.schema().clone();
+            let schema = loaded.metadata().schema().clone();
             // Values of a partition are written by the types of the manifest's schema: those of two schemas may differ.
             let key = (manifest.content.into(), manifest.partition_spec_id, schema.schema_id());
-            let cluster = clusters.entry(key).or_insert_with(|| Cluster { schema, bytes: 0, entries: Vec::new() });
+            let cluster = clusters.entry(key).or_insert_with(|| Cluster { schema, bytes: 0, files: Vec::new() });
             cluster.bytes += manifest.manifest_length.max(0).cast_unsigned();
-            let live = entries.into_iter().filter(|entry| entry.is_alive());
-            let placed = live.map(|entry| (path_of(&version.metadata, manifest.partition_spec_id, entry.data_file().partition()), entry));
-            let held = cluster.entries.len();
-            cluster.entries.extend(placed);
-            before += cluster.entries.len() - held;
+            let live = existing(manifest, &loaded)?.into_iter();
+            let partition = |file: &Existing| path_of(&version.metadata, manifest.partition_spec_id, file.file.partition());
+            let held = cluster.files.len();
+            cluster.files.extend(live.map(|file| (partition(&file), file)));
+            before += cluster.files.len() - held;
         }
         let mut merged = Vec::new();
         for ((content, spec_id, _), cluster) in clusters {
@@ -166,24 +167,18 @@ impl RewriteManifests<'_> {
         (content, spec_id, mut cluster): (ManifestContent, i32, Cluster),
         merged: &mut Vec<ManifestFile>,
     ) -> Result<(), TableError> {
-        cluster.entries.sort_by(|(a, x), (b, y)| (a, x.sequence_number()).cmp(&(b, y.sequence_number())));
+        cluster.files.sort_by(|(a, x), (b, y)| (a, x.number).cmp(&(b, y.number)));
         let count = usize::try_from(cluster.bytes.div_ceil(self.target_bytes.max(1))).unwrap_or(usize::MAX).max(1);
-        let files = cluster.entries.len().div_ceil(count).max(1);
-        for entries in cluster.entries.chunks(files) {
+        let most = cluster.files.len().div_ceil(count).max(1);
+        let content = match content {
+            ManifestContent::Data => ManifestContentType::Data,
+            ManifestContent::Deletes => ManifestContentType::Deletes,
+        };
+        let mut files = cluster.files.into_iter().map(|(_, file)| file).peekable();
+        while files.peek().is_some() {
             let path = format!("{}/metadata/{}-c{}.avro", version.metadata.location(), self.identity.commit_id, merged.len());
-            let content = match content {
-                ManifestContent::Data => ManifestContentType::Data,
-                ManifestContent::Deletes => ManifestContentType::Deletes,
-            };
             let place = ManifestPlace { path: &path, spec_id, content, snapshot_id: self.identity.snapshot_id };
-            let mut writer = manifest_writer((&version.file_io, &version.metadata), cluster.schema.clone(), &place)?;
-            for (_, entry) in entries {
-                let lacks = || TableError::Invalid(format!("{}: no snapshot id or sequence number", entry.file_path()));
-                let (added_by, number) = entry.snapshot_id().zip(entry.sequence_number()).ok_or_else(lacks)?;
-                let added = writer.add_existing_file(entry.data_file().clone(), added_by, number, entry.file_sequence_number);
-                added.map_err(TableError::iceberg(format!("writing {path}")))?;
-            }
-            merged.push(writer.write_manifest_file().await.map_err(TableError::iceberg(format!("writing {path}")))?);
+            merged.push(write_existing(version, cluster.schema.clone(), &place, files.by_ref().take(most).collect()).await?);
         }
         Ok(())
     }

@@ -94,6 +94,15 @@ pub trait Catalog: Send + Sync {
     /// What the catalog said.
     async fn drop_table(&self, name: &TableName) -> Result<bool, TableError>;
 
+    /// Who else compacts the table, as far as the catalog knows, for people: a service that rewrites the same files at the same time makes both lose work.
+    ///
+    /// # Errors
+    /// What the catalog said. That it could not be told is not that there is nobody.
+    async fn compacted_by(&self, name: &TableName) -> Result<Option<String>, TableError> {
+        let _ = name;
+        Ok(None)
+    }
+
     /// Tries what creating and writing tables takes of the place for new tables: to write there, read and delete. What was tried, for people.
     ///
     /// # Errors

@@ -9,7 +9,7 @@ use iceberg::spec::{DataContentType, DataFileFormat, SnapshotReference, Snapshot
 use sluice_model::{Class, Coordinate, OffsetLedger, PartitionKey};
 use sluice_table::history::{Beginning, History, KeyChanges, Since, key_changes, redriven};
 use sluice_table::rewind::{Positions, RewindOutcome, RewindPlan, RewindRefusal, Writer, commit_rewind};
-use sluice_table::rewrite::{RewriteOptions, RewriteOutcome, TableFiles, commit_rewrite, rewrite_group};
+use sluice_table::rewrite::{KeyProof, RewriteOptions, RewriteOutcome, TableFiles, commit_rewrite, rewrite_group};
 use sluice_table::{FileContent, RowDelta, TableVersion, ledger, live_files};
 use sluice_testkit::{CommitFault, foreign, tables};
 use support::{Fixture, store_positions};
@@ -34,6 +34,7 @@ async fn compact(table: &Fixture) -> TableVersion {
         target_file_bytes: 1 << 20,
         delete_memory_bytes: 1 << 20,
         sort_memory_bytes: 1 << 20,
+        keys: KeyProof::Off,
     };
     let files = TableFiles::load(&table.now().await, None).await.unwrap().unwrap();
     let paths: Vec<String> = files.facts().into_iter().filter(|file| file.content == FileContent::Data).map(|file| file.path).collect();

@@ -12,7 +12,9 @@ use arrow_array::{ArrayRef, RecordBatch, StringArray};
 use iceberg::spec::{DataContentType, DataFileFormat, Operation};
 use sluice_model::Class;
 use sluice_table::arrow::arrow_schema;
-use sluice_table::rewrite::{FileFacts, RewriteOptions, RewriteOutcome, RewrittenGroup, TableFiles, commit_rewrite, rewrite_group};
+use sluice_table::rewrite::{
+    FileFacts, KeyProof, RewriteOptions, RewriteOutcome, RewrittenGroup, TableFiles, commit_rewrite, rewrite_group,
+};
 use sluice_table::{FileContent, RowDelta, TableVersion, ledger, live_files};
 use sluice_testkit::{CommitFault, foreign, tables};
 use support::{Fixture, rows, store_positions};
@@ -23,6 +25,7 @@ fn options(table: &Fixture) -> RewriteOptions<'_> {
         target_file_bytes: 1 << 20,
         delete_memory_bytes: 1 << 20,
         sort_memory_bytes: 1 << 20,
+        keys: KeyProof::Off,
     }
 }
 

@@ -63,9 +63,20 @@ async fn snapshot_with(ops: &dyn TableOperations, file: Option<DataFile>, marks:
         manifests.extend(ManifestList::parse_with_version(&bytes, metadata.format_version()).unwrap().consume_entries());
     }
     if let Some(file) = file {
-        manifests.push(manifest(&base, id, file).await);
+        manifests.push(manifest(&base, (id, 0), vec![file]).await);
     }
     commit_manifests(ops, &base, (id, manifests, marks)).await
+}
+
+/// A snapshot of another program that consists of these files, a manifest for each list, and of nothing that was there before.
+pub async fn instead(ops: &dyn TableOperations, lists: Vec<Vec<DataFile>>) -> TableVersion {
+    let base = ops.refresh().await.unwrap();
+    let id = base.metadata.last_sequence_number() + 1_000;
+    let mut manifests = Vec::new();
+    for (number, files) in lists.into_iter().enumerate() {
+        manifests.push(manifest(&base, (id, number), files).await);
+    }
+    commit_manifests(ops, &base, (id, manifests, HashMap::new())).await
 }
 
 async fn commit_manifests(
@@ -91,17 +102,19 @@ async fn commit_manifests(
     alter(ops, |builder| builder.set_branch_snapshot(snapshot, MAIN_BRANCH).unwrap()).await
 }
 
-async fn manifest(base: &TableVersion, snapshot_id: i64, file: DataFile) -> ManifestFile {
+async fn manifest(base: &TableVersion, (snapshot_id, number): (i64, usize), files: Vec<DataFile>) -> ManifestFile {
     let metadata = &base.metadata;
-    let path = format!("{}/metadata/foreign-m{snapshot_id}.avro", metadata.location());
+    let path = format!("{}/metadata/foreign-m{snapshot_id}-{number}.avro", metadata.location());
     let spec = metadata.default_partition_spec().as_ref().clone();
     let output = base.file_io.new_output(path).unwrap();
     let builder = ManifestWriterBuilder::new(output, Some(snapshot_id), metadata.current_schema().clone(), spec);
-    let mut writer = match file.content_type() {
+    let mut writer = match files[0].content_type() {
         DataContentType::Data => builder.build_v2_data(),
         DataContentType::EqualityDeletes | DataContentType::PositionDeletes => builder.build_v2_deletes(),
     };
-    writer.add_file(file, UNASSIGNED_SEQUENCE_NUMBER).unwrap();
+    for file in files {
+        writer.add_file(file, UNASSIGNED_SEQUENCE_NUMBER).unwrap();
+    }
     writer.write_manifest_file().await.unwrap()
 }
 

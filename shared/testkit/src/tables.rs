@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
-use arrow_array::{ArrayRef, Decimal128Array, Int64Array, RecordBatch, StringArray};
+use arrow_array::{Array as _, ArrayRef, Decimal128Array, Int64Array, RecordBatch, StringArray};
 use sluice_model::{Column, ColumnType, Coordinate, Interval, PartitionKey, TableName, TableSchema, TransformedColumn};
 use sluice_table::arrow::arrow_schema;
 use sluice_table::{Catalog, RowDelta, TableCreation, TableOperations, TableVersion, scan};
@@ -94,13 +94,15 @@ pub async fn read(version: &TableVersion) -> Rows {
 
 /// What our own reader sees in a snapshot; `None` is the current one.
 pub async fn read_at(version: &TableVersion, snapshot_id: Option<i64>) -> Rows {
-    let mut seen = Rows::new();
-    for batch in scan(version, snapshot_id, &arrow_schema(&schema()).unwrap()).await.unwrap() {
+    let (mut seen, mut schema) = (Rows::new(), schema());
+    // A table may have been promoted meanwhile; every decimal fits this one.
+    schema.columns[2] = Column::optional(3, "total", ColumnType::Decimal { precision: 38, scale: 2 });
+    for batch in scan(version, snapshot_id, &arrow_schema(&schema).unwrap()).await.unwrap() {
         let ids = batch.column(0).as_primitive::<Int64Type>();
         let regions = batch.column(1).as_string::<i32>();
         let totals = batch.column(2).as_primitive::<arrow_array::types::Decimal128Type>();
         for row in 0..batch.num_rows() {
-            let region = regions.iter().nth(row).flatten().map(str::to_owned);
+            let region = regions.is_valid(row).then(|| regions.value(row).to_owned());
             let twice = seen.insert(ids.value(row), (region, totals.value(row)));
             assert_eq!(twice, None, "the id {} is there twice", ids.value(row));
         }

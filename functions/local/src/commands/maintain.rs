@@ -4,14 +4,14 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 use sluice_maintain::{Configuration, JobName, Maintain, MaintainError, Reply, Request, RequestMode, start};
-use sluice_maintenance::compact::CompactionPlan;
+use sluice_maintenance::compact::{CompactionPlan, WhereOthersCompact};
 use sluice_maintenance::expire::ExpirePlan;
 use sluice_maintenance::manifests::ManifestPlan;
-use sluice_maintenance::orphans::OrphanPlan;
+use sluice_maintenance::orphans::{OrphanPlan, PlanFormat};
 use sluice_maintenance::{Outcome, Plan, Report};
 use sluice_model::Deadline;
 
-use crate::cli::{JobArgs, OrphanArgs};
+use crate::cli::{JobArgs, OrphanArgs, PlanForm};
 use crate::failure::{Exit, Failure};
 use crate::output::Output;
 
@@ -23,7 +23,8 @@ pub(crate) async fn jobs(config: &Path, (jobs, args): (&[JobName], &JobArgs), ou
     let maintain = open(config).await?;
     let mode = if args.dry_run { RequestMode::Plan } else { RequestMode::Execute };
     for job in jobs {
-        let request = request(&args.tables, &args.except, mode);
+        let mut request = request(&args.tables, &args.except, mode);
+        request.where_others_compact = args.force.then_some(WhereOthersCompact::GoOn);
         serve(&maintain, (*job, &request), output).await?;
     }
     Ok(())
@@ -44,7 +45,7 @@ pub(crate) async fn orphans(config: &Path, args: &OrphanArgs, output: &Output) -
     // The plans beside the tables are for the function; here they go where the operator wants them.
     let reply = serve(&maintain, (JobName::Orphans, &request), output).await?;
     if let Some(folder) = &args.out {
-        write_plans(&reply, folder, output)?;
+        write_plans(&reply, (folder, args.format), output)?;
     }
     Ok(())
 }
@@ -59,7 +60,7 @@ pub(crate) async fn open(config: &Path) -> Result<Maintain, Failure> {
 
 fn request(tables: &[String], except: &[String], mode: RequestMode) -> Request {
     let tables = Some(tables.to_vec()).filter(|tables| !tables.is_empty());
-    Request { tables, except: except.to_vec(), mode: Some(mode), plan: None }
+    Request { tables, except: except.to_vec(), mode: Some(mode), ..Request::default() }
 }
 
 async fn serve(maintain: &Maintain, (job, request): (JobName, &Request), output: &Output) -> Result<Reply, Failure> {
@@ -85,16 +86,23 @@ fn failed(reply: Reply) -> Result<(), Failure> {
 
 fn read_plan(path: &Path) -> Result<OrphanPlan, Failure> {
     let wrong = |message: String| Failure { exit: Exit::NotFound, message, hint: "`sluice orphans --out FOLDER` writes plans".to_owned() };
-    let text = std::fs::read(path).map_err(|error| wrong(format!("{}: {error}", path.display())))?;
-    serde_json::from_slice(&text).map_err(|error| wrong(format!("{} is no plan: {error}", path.display())))
+    let file = std::fs::read(path).map_err(|error| wrong(format!("{}: {error}", path.display())))?;
+    OrphanPlan::from_file(&file.into()).map_err(|error| wrong(format!("{}: {error}", path.display())))
 }
 
-fn write_plans(reply: &Reply, folder: &Path, output: &Output) -> Result<(), Failure> {
+fn write_plans(reply: &Reply, (folder, form): (&Path, PlanForm), output: &Output) -> Result<(), Failure> {
     let wrong = |error: std::io::Error| Failure::failed(format!("{}: {error}", folder.display()), "give another folder with --out");
     std::fs::create_dir_all(folder).map_err(wrong)?;
     for report in reply.reports.iter().filter(|report| report.outcome == Outcome::Planned) {
-        let path = folder.join(format!("{}.json", report.table));
-        std::fs::write(&path, format!("{:#}\n", report.plan)).map_err(wrong)?;
+        let format = match form {
+            PlanForm::Json => PlanFormat::Json,
+            PlanForm::Parquet => PlanFormat::Parquet,
+        };
+        let no_plan = |error: String| Failure::failed(format!("the plan of `{}`: {error}", report.table), "look at it with --json");
+        let plan: OrphanPlan = serde_json::from_value(report.plan.clone()).map_err(|error| no_plan(error.to_string()))?;
+        let file = plan.to_file(format).map_err(|error| no_plan(error.to_string()))?;
+        let path = folder.join(format!("{}.{}", report.table, format.ending()));
+        std::fs::write(&path, file).map_err(wrong)?;
         output.line(&format!("look at it, then: sluice orphans --execute {}", path.display()));
     }
     Ok(())

@@ -8,8 +8,9 @@ use aws_sdk_glue::operation::create_table::CreateTableError;
 use aws_sdk_glue::operation::delete_table::DeleteTableError;
 use aws_sdk_glue::operation::get_database::GetDatabaseError;
 use aws_sdk_glue::operation::get_table::GetTableError;
+use aws_sdk_glue::operation::get_table_optimizer::GetTableOptimizerError;
 use aws_sdk_glue::operation::update_table::UpdateTableError;
-use aws_sdk_glue::types::{DatabaseInput, Table, TableInput};
+use aws_sdk_glue::types::{DatabaseInput, Table, TableInput, TableOptimizerType};
 use sluice_model::TableName;
 use sluice_table::{CommitError, CreateOutcome, TableError};
 
@@ -212,6 +213,24 @@ impl PointerStore for GluePointers {
         }
         names.sort_unstable();
         Ok(names)
+    }
+
+    /// The table optimizer of Glue, when it is there and enabled.
+    async fn compacted_by(&self, name: &TableName) -> Result<Option<String>, TableError> {
+        let told = match &self.catalog_id {
+            Some(id) => Some(id.clone()),
+            None => self.entry(name).await?.and_then(|table| table.catalog_id),
+        };
+        // The call must name the account; an entry that names none is of a service that has no optimizers.
+        let Some(catalog_id) = told else { return Ok(None) };
+        let request = self.client.get_table_optimizer().catalog_id(catalog_id).r#type(TableOptimizerType::Compaction);
+        let optimizer = match request.database_name(name.namespace()).table_name(name.table()).send().await {
+            Ok(found) => found.table_optimizer,
+            Err(SdkError::ServiceError(answer)) if matches!(answer.err(), GetTableOptimizerError::EntityNotFoundException(_)) => None,
+            Err(error) => return Err(reading(&format!("GetTableOptimizer {name}"))(error)),
+        };
+        let active = optimizer.and_then(|optimizer| optimizer.configuration?.enabled).unwrap_or(false);
+        Ok(active.then(|| "a table optimizer of Glue compacts it".to_owned()))
     }
 
     async fn remove(&self, name: &TableName) -> Result<bool, TableError> {

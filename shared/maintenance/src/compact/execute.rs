@@ -2,7 +2,7 @@
 
 use sluice_model::Class;
 use sluice_table::TableError;
-use sluice_table::rewrite::{RewriteOptions, RewriteOutcome, RewrittenGroup, TableFiles, commit_rewrite, rewrite_group};
+use sluice_table::rewrite::{GroupReport, Keys, RewriteOptions, RewriteOutcome, RewrittenGroup, TableFiles, commit_rewrite, rewrite_group};
 
 use super::plan::{CompactionPlan, PlannedGroup};
 use super::settings::CompactSettings;
@@ -79,6 +79,7 @@ impl Runner<'_> {
             target_file_bytes: self.settings.target_file_size_bytes,
             delete_memory_bytes: self.settings.delete_memory_bytes,
             sort_memory_bytes: self.settings.sort_memory_bytes,
+            keys: self.settings.prove_keys.into(),
         };
         let rewritten = rewrite_group(&self.start, &paths, &options).await?;
         let report = rewritten.report();
@@ -86,7 +87,26 @@ impl Runner<'_> {
         self.work.bytes_written += report.bytes_out;
         self.work.rows_read += report.rows_in;
         self.work.rows_deleted += report.rows_deleted;
+        self.note(group, &report);
         Ok(rewritten)
+    }
+
+    fn note(&mut self, group: &PlannedGroup, report: &GroupReport) {
+        let partition = if group.partition.is_empty() { "the table" } else { group.partition.as_str() };
+        let keys = match report.keys {
+            Keys::NotAsked => None,
+            Keys::NoKey => Some("not proved: the table has no identifier fields at its top level"),
+            Keys::TooMany => Some("not proved: too many for delete_memory_bytes"),
+            Keys::UniqueInGroup => Some("unique in the group; other files that may hold them were not read"),
+            Keys::UniqueInTable => Some("unique in the table"),
+        };
+        self.work.notes.extend(keys.map(|keys| format!("{partition}, {} files: keys {keys}", report.files_in)));
+        if report.passes > 1 {
+            let passes = report.passes;
+            self.work
+                .notes
+                .push(format!("{partition}: {passes} passes over {} files; more delete_memory_bytes make it fewer", report.files_in));
+        }
     }
 
     /// Commits what is waiting, without the groups that no longer fit. Whether to go on: not when a writer was faster in every attempt.

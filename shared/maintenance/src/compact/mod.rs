@@ -1,5 +1,6 @@
 //! Compaction: small files, and files with many deletes, become few files without deletes.
 
+mod due;
 mod execute;
 mod plan;
 mod settings;
@@ -12,7 +13,7 @@ use crate::report::Work;
 use crate::{Job, MaintenanceError, Table};
 
 pub use plan::{CompactionPlan, Head, PlannedFile, PlannedGroup, Why, plan};
-pub use settings::CompactSettings;
+pub use settings::{CompactSettings, ProveKeys, Triggers, WhereOthersCompact};
 
 /// The job.
 #[derive(Debug, Clone, Default)]
@@ -26,6 +27,13 @@ impl Job for Compact {
     type Plan = CompactionPlan;
 
     const NAME: &'static str = "compact";
+
+    async fn stands_down(&self, table: &Table<'_>) -> Result<Option<String>, MaintenanceError> {
+        match self.settings.where_others_compact {
+            WhereOthersCompact::GoOn => Ok(None),
+            WhereOthersCompact::StandDown => Ok(table.context.catalog.compacted_by(&table.name).await?),
+        }
+    }
 
     async fn plan(&self, table: &Table<'_>) -> Result<CompactionPlan, MaintenanceError> {
         let version = table.now().await?;

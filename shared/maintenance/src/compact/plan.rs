@@ -9,6 +9,7 @@ use sluice_table::{FileContent, TableVersion};
 use uuid::Uuid;
 
 use super::CompactSettings;
+use super::due::not_due;
 use crate::Plan;
 
 /// The table as planning needs it.
@@ -163,9 +164,9 @@ impl DeleteDebt {
 /// Plans the compaction of a table. The same facts give the same plan.
 #[must_use]
 pub fn plan(head: Head, facts: &[FileFacts], settings: &CompactSettings) -> CompactionPlan {
-    let not_due = head.obstacle.clone().or_else(|| too_early(&head, settings));
-    if not_due.is_some() {
-        return CompactionPlan { head, groups: Vec::new(), later: 0, obstacles: Vec::new(), not_due };
+    let why_not = head.obstacle.clone().or_else(|| not_due(&head, facts, settings));
+    if why_not.is_some() {
+        return CompactionPlan { head, groups: Vec::new(), later: 0, obstacles: Vec::new(), not_due: why_not };
     }
     let (debt, mut obstacles) = (DeleteDebt::of(facts), Vec::new());
     let mut by_scope: BTreeMap<usize, Vec<(&FileFacts, usize)>> = BTreeMap::new();
@@ -190,14 +191,6 @@ pub fn plan(head: Head, facts: &[FileFacts], settings: &CompactSettings) -> Comp
         first || bytes <= settings.max_bytes
     });
     CompactionPlan { head, later: all - groups.len(), groups, obstacles, not_due: None }
-}
-
-fn too_early(head: &Head, settings: &CompactSettings) -> Option<String> {
-    if head.commits < settings.min_commits {
-        return Some(format!("{} commits since the last compaction, min_commits is {}", head.commits, settings.min_commits));
-    }
-    let since = head.since_last_ms.filter(|since| *since < settings.min_interval_ms)?;
-    Some(format!("{since} ms since the last compaction, min_interval_ms is {}", settings.min_interval_ms))
 }
 
 /// Groups of the files of one partition, in the order of their writing, so that rows that were written together stay together.

@@ -1,6 +1,65 @@
 //! `[maintenance.compact]`.
 
+use serde::{Deserialize, Serialize};
 use sluice_model::config::{ConfigCode, Problems, Section};
+use sluice_table::rewrite::KeyProof;
+
+/// What is to be proved about keys, as the configuration says it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ProveKeys {
+    /// Nothing.
+    #[default]
+    Off,
+    /// No identifier key stands in two rows of what a group wrote; otherwise the group is not committed.
+    Group,
+}
+
+impl From<ProveKeys> for KeyProof {
+    fn from(prove: ProveKeys) -> Self {
+        match prove {
+            ProveKeys::Off => Self::Off,
+            ProveKeys::Group => Self::Group,
+        }
+    }
+}
+
+/// What to do with a table that a service of the catalog compacts already.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum WhereOthersCompact {
+    /// Leave it to that service.
+    #[default]
+    StandDown,
+    /// Compact it all the same; nothing is asked.
+    GoOn,
+}
+
+/// What makes a table due, besides commits and time. Each is off while it is 0; when any is on, a table is due as soon as one of them is reached.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Triggers {
+    /// So many small data files.
+    pub small_files: u64,
+    /// Small data files of so many bytes together.
+    pub small_file_bytes: u64,
+    /// So many delete files.
+    pub delete_files: u64,
+    /// Equality deletes of so many keys together: what every reader has to keep in mind.
+    pub equality_deletes: u64,
+}
+
+impl Triggers {
+    fn read(mut section: Section, problems: &mut Problems) -> Self {
+        let triggers = Self {
+            small_files: section.read("small_files", problems).unwrap_or_default(),
+            small_file_bytes: section.read("small_file_bytes", problems).unwrap_or_default(),
+            delete_files: section.read("delete_files", problems).unwrap_or_default(),
+            equality_deletes: section.read("equality_deletes", problems).unwrap_or_default(),
+        };
+        section.finish(problems);
+        triggers
+    }
+}
 
 /// How tables are compacted.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,6 +86,12 @@ pub struct CompactSettings {
     pub min_commits: u64,
     /// And only so many milliseconds after it.
     pub min_interval_ms: i64,
+    /// `[maintenance.compact.due]`.
+    pub due: Triggers,
+    /// What is to be proved about keys before a commit.
+    pub prove_keys: ProveKeys,
+    /// What to do with a table that a service of the catalog compacts already.
+    pub where_others_compact: WhereOthersCompact,
 }
 
 impl Default for CompactSettings {
@@ -43,6 +108,9 @@ impl Default for CompactSettings {
             sort_memory_bytes: 64 << 20,
             min_commits: 0,
             min_interval_ms: 0,
+            due: Triggers::default(),
+            prove_keys: ProveKeys::Off,
+            where_others_compact: WhereOthersCompact::StandDown,
         }
     }
 }
@@ -63,6 +131,9 @@ impl CompactSettings {
             sort_memory_bytes: section.read("sort_memory_bytes", problems).unwrap_or(given.sort_memory_bytes),
             min_commits: section.read("min_commits", problems).unwrap_or(given.min_commits),
             min_interval_ms: section.read("min_interval_ms", problems).unwrap_or(given.min_interval_ms),
+            due: Triggers::read(section.section("due", problems), problems),
+            prove_keys: section.read("prove_keys", problems).unwrap_or_default(),
+            where_others_compact: section.read("where_others_compact", problems).unwrap_or_default(),
         };
         settings.check(&section, problems);
         section.finish(problems);

@@ -10,6 +10,7 @@ use super::find::list;
 use super::guard;
 use super::locations::roots;
 use super::plan::{OrphanPlan, PlannedOrphan};
+use super::quarantine::Quarantine;
 use super::settings::{FLOOR_MS, OrphanSettings};
 use crate::lease::Lease;
 use crate::report::Work;
@@ -24,7 +25,7 @@ pub(super) async fn execute(
     if version.metadata.uuid() != plan.uuid || plan.table != table.name {
         return Err(MaintenanceError::BadPlan(format!("the plan was made for another table than `{}` is now", table.name)));
     }
-    guard::check_table(table, &version).await?;
+    guard::check_table(table, &version, settings).await?;
     let older_than_ms = plan.older_than_ms.max(settings.older_than_ms).max(FLOOR_MS);
     let listing = list(table, &roots(&version), (table.context.now_ms(), older_than_ms)).await?;
     let there: HashMap<&str, &ObjectEntry> = listing.old.iter().map(|object| (object.location.as_str(), object)).collect();
@@ -37,7 +38,9 @@ pub(super) async fn execute(
     if same.len() < plan.orphans.len() {
         work.notes.push(format!("{} planned files are gone, or others by now: left alone", plan.orphans.len() - same.len()));
     }
-    Remover { table, lease, needed: None, work }.run(&same).await
+    let place = (plan.uuid, plan.listed_ms);
+    let quarantine = settings.quarantine.as_ref().map(|prefix| Quarantine::new(prefix, &version, place));
+    Remover { table, lease, needed: None, quarantine, work }.run(&same).await
 }
 
 struct Remover<'a> {
@@ -45,6 +48,7 @@ struct Remover<'a> {
     lease: &'a Lease,
     /// What the table needs, and the metadata file that says so.
     needed: Option<(String, HashSet<String>)>,
+    quarantine: Option<Quarantine>,
     work: Work,
 }
 
@@ -73,12 +77,21 @@ impl Remover<'_> {
             self.work.notes.push(format!("{} planned files are needed by now: left alone", stay.len()));
         }
         self.lease.check(self.table).await?;
+        let go = self.set_aside(go).await?;
         let paths: Vec<String> = go.iter().map(|orphan| orphan.location.clone()).collect();
         let not_deleted = self.table.objects.delete(&paths).await?;
         self.work.objects_deleted += (paths.len() - not_deleted.len()) as u64;
         self.work.objects_not_deleted += not_deleted.len() as u64;
         self.work.notes.extend(not_deleted.iter().take(10).map(|not| format!("{}: {}", not.location, not.error)));
         Ok(())
+    }
+
+    /// Those that may be deleted where they are: all of them, or those of which the quarantine has a copy.
+    async fn set_aside<'a>(&mut self, go: Vec<&'a PlannedOrphan>) -> Result<Vec<&'a PlannedOrphan>, MaintenanceError> {
+        let Some(quarantine) = &mut self.quarantine else { return Ok(go) };
+        let done = quarantine.set_aside(self.table, &go).await?;
+        self.work.notes.extend(done.notes);
+        Ok(done.copied)
     }
 
     async fn needed_by(&mut self, version: &TableVersion) -> Result<&HashSet<String>, MaintenanceError> {

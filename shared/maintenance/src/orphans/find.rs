@@ -57,7 +57,7 @@ pub(super) async fn list(table: &Table<'_>, roots: &[String], (now_ms, older_tha
 
 pub(super) async fn find(table: &Table<'_>, settings: &OrphanSettings) -> Result<OrphanPlan, MaintenanceError> {
     let before = table.now().await?;
-    guard::check_table(table, &before).await?;
+    guard::check_table(table, &before, settings).await?;
     let (listed_ms, older_than_ms) = (table.context.now_ms(), settings.older_than_ms.max(FLOOR_MS));
     let listing = list(table, &roots(&before), (listed_ms, older_than_ms)).await?;
     let version = table.now().await?;

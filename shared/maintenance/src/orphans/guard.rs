@@ -10,6 +10,8 @@ use sluice_table::expire::normalised;
 use uuid::Uuid;
 
 use super::locations::{lossy, overlap, roots};
+use super::quarantine::check_apart;
+use super::settings::OrphanSettings;
 use crate::expire::gc_forbidden;
 use crate::{MaintenanceError, Table};
 
@@ -17,15 +19,18 @@ use crate::{MaintenanceError, Table};
 const MOST_READS: usize = 500;
 const READS: usize = 8;
 
-/// Refuses tables whose files must not be judged at all (rules O4 and O11).
-pub(super) async fn check_table(table: &Table<'_>, version: &TableVersion) -> Result<(), MaintenanceError> {
+/// Refuses tables whose files must not be judged at all (rules O4 and O11), and a quarantine among the files of a table.
+pub(super) async fn check_table(table: &Table<'_>, version: &TableVersion, settings: &OrphanSettings) -> Result<(), MaintenanceError> {
+    let quarantine = settings.quarantine.as_deref();
     if let Some(reason) = gc_forbidden(version).or_else(|| crate::run::managed(version.metadata.location())) {
         return Err(table.refused(reason));
     }
     let own = roots(version);
+    quarantine.map_or(Ok(()), |prefix| check_apart(table, prefix, (table.name.as_str(), version)))?;
     for name in table.context.catalog.tables().await?.into_iter().filter(|name| *name != table.name) {
         let Some(other) = table.context.catalog.load(&name).await? else { continue };
         let other = other.refresh().await?;
+        quarantine.map_or(Ok(()), |prefix| check_apart(table, prefix, (name.as_str(), &other)))?;
         let shared = roots(&other).into_iter().find(|root| own.iter().any(|own| overlap(own, root)));
         if let Some(shared) = shared {
             return Err(table.refused(format!("`{name}` has files in {shared}, which is not apart from this table's folders")));

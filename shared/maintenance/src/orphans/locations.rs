@@ -50,8 +50,17 @@ pub(super) fn roots(version: &TableVersion) -> Vec<String> {
 
 /// Whether one folder is the other or inside it, in any spelling.
 pub(super) fn overlap(a: &str, b: &str) -> bool {
+    // Of the root of a bucket nothing is left that could be compared; all of its bucket is inside it.
+    if lossy(a).is_empty() || lossy(b).is_empty() {
+        return authority(a).eq_ignore_ascii_case(authority(b));
+    }
     let (a, b) = (format!("{}/", lossy(a)), format!("{}/", lossy(b)));
     a.starts_with(&b) || b.starts_with(&a)
+}
+
+/// The bucket or host of a location, empty when it has none.
+fn authority(location: &str) -> &str {
+    location.split_once("://").map_or("", |(_, rest)| rest.split('/').next().unwrap_or_default())
 }
 
 /// Whether a file is hidden below its root: a name that begins with `_` or `.`, as of temporary files, checkpoints and our own (rule O7). Folders of partitions are not hidden by the name of their
@@ -96,5 +105,7 @@ mod tests {
         assert!(overlap("s3://b/t", "s3a://b/t/"));
         assert!(overlap("s3://b/t", "s3://b/t/nested"));
         assert!(!overlap("s3://b/t", "s3://b/t2"));
+        assert!(overlap("s3://b", "s3a://B/t/") && overlap("s3://b/t", "s3://b/"), "a whole bucket");
+        assert!(!overlap("s3://c", "s3://b/t"));
     }
 }

@@ -6,6 +6,8 @@ mod find;
 mod guard;
 mod locations;
 mod plan;
+mod plan_file;
+mod quarantine;
 mod settings;
 
 use async_trait::async_trait;
@@ -16,6 +18,7 @@ use crate::{Job, MaintenanceError, Table};
 
 pub use locations::lossy;
 pub use plan::{Kept, OrphanPlan, PlannedOrphan};
+pub use plan_file::PlanFormat;
 pub use settings::OrphanSettings;
 
 /// The job.

@@ -16,11 +16,13 @@ pub struct OrphanSettings {
     pub max_bytes: u64,
     /// When more of the files found are orphans than this, in percent, the table is taken to be misread and nothing goes.
     pub max_percent: u64,
+    /// Orphans are moved below this location instead of being deleted.
+    pub quarantine: Option<String>,
 }
 
 impl Default for OrphanSettings {
     fn default() -> Self {
-        Self { older_than_ms: 3 * FLOOR_MS, max_files: 100_000, max_bytes: 1 << 40, max_percent: 50 }
+        Self { older_than_ms: 3 * FLOOR_MS, max_files: 100_000, max_bytes: 1 << 40, max_percent: 50, quarantine: None }
     }
 }
 
@@ -33,6 +35,7 @@ impl OrphanSettings {
             max_files: section.read("max_files", problems).unwrap_or(given.max_files),
             max_bytes: section.read("max_bytes", problems).unwrap_or(given.max_bytes),
             max_percent: section.read("max_percent", problems).unwrap_or(given.max_percent),
+            quarantine: section.read("quarantine", problems),
         };
         let mut wrong = |key: &str, message: &str| problems.add(ConfigCode::ConfigInvalid, &section.path_of(key), message);
         if settings.older_than_ms < FLOOR_MS {
@@ -43,6 +46,9 @@ impl OrphanSettings {
         }
         if !(1..=100).contains(&settings.max_percent) {
             wrong("max_percent", "from 1 to 100");
+        }
+        if settings.quarantine.as_ref().is_some_and(|prefix| !prefix.starts_with('/') && !prefix.contains("://")) {
+            wrong("quarantine", "a location such as s3://bucket/quarantine, apart from all tables");
         }
         section.finish(problems);
         settings

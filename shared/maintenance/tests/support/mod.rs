@@ -1,6 +1,8 @@
 //! A lake in memory whose files have ages, and faults between it and the jobs.
 #![allow(dead_code, unreachable_pub, clippy::unwrap_used, clippy::panic)]
 
+pub mod oracle;
+
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -104,10 +106,28 @@ pub struct Troubled {
     pub trouble: Arc<std::sync::Mutex<Trouble>>,
     pub services: TestServices,
     pub offsets: Arc<AtomicI64>,
+    /// What the catalog says of others that compact.
+    pub others: Arc<std::sync::Mutex<Others>>,
+}
+
+/// What a catalog says of others that compact its tables.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Others {
+    Nobody,
+    Optimizer,
+    CannotBeTold,
 }
 
 #[async_trait]
 impl Catalog for Troubled {
+    async fn compacted_by(&self, _: &TableName) -> Result<Option<String>, TableError> {
+        match *self.others.lock().unwrap() {
+            Others::Nobody => Ok(None),
+            Others::Optimizer => Ok(Some("an optimizer".to_owned())),
+            Others::CannotBeTold => Err(TableError::Catalog { class: Class::Fatal, what: "not allowed".to_owned(), source: None }),
+        }
+    }
+
     async fn load(&self, name: &TableName) -> Result<Option<Arc<dyn TableOperations>>, TableError> {
         let loaded = self.inner.load(name).await?;
         Ok(loaded.map(|inner| Arc::new(TroubledTable { inner, troubled: self.clone() }) as Arc<dyn TableOperations>))
@@ -194,6 +214,7 @@ impl Lake {
             trouble: Arc::new(std::sync::Mutex::new(Trouble::None)),
             services: services.clone(),
             offsets: Arc::clone(&offsets),
+            others: Arc::new(std::sync::Mutex::new(Others::Nobody)),
         };
         Self { stores: FusedObjects(objects.clone(), fuse.clone()), objects, catalog: troubled, services, fuse, offsets }
     }

@@ -1,35 +1,38 @@
 //! Delete files: which rows of which data files they take away (rules R1, R2 and R4).
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::sync::{Arc, LazyLock};
 
 use arrow_array::RecordBatch;
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use arrow_schema::SchemaRef;
+use hashbrown::HashMap;
 use iceberg::spec::{DataContentType, DataFileFormat, Literal, NestedField, PrimitiveLiteral, PrimitiveType, Schema, Struct, Type};
 
+use super::key_map::{Inserted, KeyMap, while_growing};
 use super::keys::KeyEncoder;
+use super::portions::Limits;
 use super::projection::project_batch;
-use super::source;
 use crate::arrow::arrow_schema_of;
 use crate::manifests::LiveEntry;
 use crate::{TableError, TableVersion};
 
 const PATH_ID: i32 = 2_147_483_546;
 const POSITION_ID: i32 = 2_147_483_545;
+/// What a data file takes besides its path and positions.
+const FILE_BYTES: usize = 128;
 
 /// Where an equality delete reaches: everywhere, or one partition of one spec.
 type Reach = Option<(i32, Vec<Option<Literal>>)>;
 
-/// All deletes of a snapshot.
+/// Deletes of a snapshot, all of them or as many as fit.
 #[derive(Default)]
 pub(crate) struct Deletes {
-    /// Positions in other data files are left out; `None` keeps all.
-    only: Option<HashSet<String>>,
     equality: Vec<EqualityDeletes>,
-    /// By path of the data file: positions, each with the sequence number of its delete.
+    /// By path of the data file: positions, each with the sequence number of its youngest delete.
     positions: HashMap<String, HashMap<u64, i64>>,
+    position_bytes: u64,
 }
 
 /// Equality deletes by the same columns with the same reach.
@@ -38,7 +41,7 @@ struct EqualityDeletes {
     reach: Reach,
     encoder: KeyEncoder,
     /// The youngest delete of each key.
-    keys: HashMap<Box<[u8]>, i64>,
+    keys: KeyMap,
 }
 
 /// The deletes that may touch one data file.
@@ -48,78 +51,112 @@ pub(crate) struct FileDeletes<'a> {
     positions: Option<&'a HashMap<u64, i64>>,
 }
 
+/// The columns of a delete file that say what it deletes.
+pub(super) fn columns_of(entry: &LiveEntry) -> Result<HashSet<i32>, TableError> {
+    let path = entry.file.file_path();
+    match (entry.file.content_type(), entry.file.file_format()) {
+        (_, DataFileFormat::Puffin) => Err(TableError::Unsupported(format!("reading a table with deletion vectors ({path})"))),
+        (DataContentType::EqualityDeletes, _) => Ok(equality_ids(entry)?.into_iter().collect()),
+        (DataContentType::PositionDeletes, _) => Ok(HashSet::from([PATH_ID, POSITION_ID])),
+        (DataContentType::Data, _) => Err(TableError::Invalid(format!("{path} is no delete file"))),
+    }
+}
+
+fn equality_ids(entry: &LiveEntry) -> Result<Vec<i32>, TableError> {
+    let ids = entry.file.equality_ids().filter(|ids| !ids.is_empty());
+    ids.ok_or_else(|| TableError::Invalid(format!("{}: equality deletes without equality ids", entry.file.file_path())))
+}
+
 impl Deletes {
-    pub(crate) async fn read(version: &TableVersion, files: &[LiveEntry]) -> Result<Self, TableError> {
-        Self::default().with(version, files.iter()).await
+    /// The bytes that keys and positions take.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.equality.iter().map(|group| group.keys.bytes()).sum::<u64>() + self.position_bytes
     }
 
-    /// The deletes in some files, of positions only those in the data files with these paths.
-    pub(crate) async fn read_for(
-        version: &TableVersion,
-        files: impl Iterator<Item = &LiveEntry>,
-        paths: HashSet<String>,
-    ) -> Result<Self, TableError> {
-        Self { only: Some(paths), ..Self::default() }.with(version, files).await
+    /// Whether there is no delete.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.positions.is_empty() && self.equality.iter().all(|group| group.keys.is_empty())
     }
 
-    async fn with(self, version: &TableVersion, files: impl Iterator<Item = &LiveEntry>) -> Result<Self, TableError> {
-        let mut deletes = self;
-        for entry in files {
-            match (entry.file.content_type(), entry.file.file_format()) {
-                (_, DataFileFormat::Puffin) => {
-                    let path = entry.file.file_path();
-                    return Err(TableError::Unsupported(format!("reading a table with deletion vectors ({path})")));
-                }
-                (DataContentType::EqualityDeletes, _) => deletes.add_equality(version, entry).await?,
-                (DataContentType::PositionDeletes, _) => deletes.add_positions(version, entry).await?,
-                (DataContentType::Data, _) => {}
-            }
+    /// Adds rows of a delete file, as many as fit; gives how many that are. One always fits when there is none yet.
+    pub(super) fn add(
+        &mut self,
+        (version, entry): (&TableVersion, &LiveEntry),
+        rows: &RecordBatch,
+        limits: &Limits,
+    ) -> Result<usize, TableError> {
+        match entry.file.content_type() {
+            DataContentType::EqualityDeletes => self.add_equality((version, entry), rows, limits),
+            DataContentType::PositionDeletes => self.add_positions(entry, rows, limits),
+            DataContentType::Data => Ok(rows.num_rows()),
         }
-        Ok(deletes)
     }
 
-    async fn add_equality(&mut self, version: &TableVersion, entry: &LiveEntry) -> Result<(), TableError> {
-        let path = entry.file.file_path();
-        let ids = entry.file.equality_ids().filter(|ids| !ids.is_empty());
-        let ids = ids.ok_or_else(|| TableError::Invalid(format!("{path}: equality deletes without equality ids")))?;
-        let reach = reach(version, entry);
+    fn room(&self, limits: &Limits) -> u64 {
+        if self.is_empty() { u64::MAX } else { limits.memory_bytes }
+    }
+
+    fn add_equality(
+        &mut self,
+        (version, entry): (&TableVersion, &LiveEntry),
+        rows: &RecordBatch,
+        limits: &Limits,
+    ) -> Result<usize, TableError> {
+        let (ids, reach) = (equality_ids(entry)?, reach(version, entry));
         let at = match self.equality.iter().position(|group| group.ids == ids && group.reach == reach) {
             Some(at) => at,
             None => {
                 let encoder = KeyEncoder::new(&version.metadata, &ids)?;
-                self.equality.push(EqualityDeletes { ids: ids.clone(), reach, encoder, keys: HashMap::new() });
+                self.equality.push(EqualityDeletes { ids, reach, encoder, keys: KeyMap::default() });
                 self.equality.len() - 1
             }
         };
+        let others = self.bytes() - self.equality[at].keys.bytes();
+        let mut room = self.room(limits);
         let group = &mut self.equality[at];
-        for batch in source::open(version, &entry.file, &ids.into_iter().collect()).await? {
-            let rows = group.encoder.encode(&batch.map_err(TableError::arrow(format!("reading {path}")))?)?;
-            for row in rows.iter() {
-                let youngest = group.keys.entry(row.data().into()).or_insert(entry.sequence_number);
-                *youngest = (*youngest).max(entry.sequence_number);
+        for (number, key) in group.encoder.encode(rows)?.iter().enumerate() {
+            if group.keys.insert(key.data(), entry.sequence_number, room.saturating_sub(others)) == Inserted::Full {
+                return Ok(number);
             }
+            room = limits.memory_bytes;
         }
-        Ok(())
+        Ok(rows.num_rows())
     }
 
-    async fn add_positions(&mut self, version: &TableVersion, entry: &LiveEntry) -> Result<(), TableError> {
-        let schema = position_schema()?;
-        let ids = HashSet::from([PATH_ID, POSITION_ID]);
-        for batch in source::open(version, &entry.file, &ids).await? {
-            let batch = batch.map_err(TableError::arrow(format!("reading {}", entry.file.file_path())))?;
-            let batch = project_batch(&batch, &schema)?;
-            let paths = batch.column(0).as_string::<i32>().iter().flatten();
-            let positions = batch.column(1).as_primitive::<Int64Type>().iter().flatten();
-            for (path, position) in paths.zip(positions) {
-                if self.only.as_ref().is_some_and(|only| !only.contains(path)) {
-                    continue;
-                }
-                let file = self.positions.entry(path.to_owned()).or_default();
-                let youngest = file.entry(position.cast_unsigned()).or_insert(entry.sequence_number);
-                *youngest = (*youngest).max(entry.sequence_number);
+    fn add_positions(&mut self, entry: &LiveEntry, rows: &RecordBatch, limits: &Limits) -> Result<usize, TableError> {
+        let rows = project_batch(rows, &position_schema()?)?;
+        let paths = rows.column(0).as_string::<i32>().iter();
+        let positions = rows.column(1).as_primitive::<Int64Type>().iter();
+        for (number, (path, position)) in paths.zip(positions).enumerate() {
+            let (Some(path), Some(position)) = (path, position) else { continue };
+            if limits.only.as_ref().is_some_and(|only| !only.contains(path)) {
+                continue;
+            }
+            let at = (path, position.cast_unsigned());
+            if self.add_position(at, entry.sequence_number, self.room(limits)) == Inserted::Full {
+                return Ok(number);
             }
         }
-        Ok(())
+        Ok(rows.num_rows())
+    }
+
+    fn add_position(&mut self, (path, position): (&str, u64), number: i64, room: u64) -> Inserted {
+        let taken = self.bytes();
+        let held = self.positions.get_mut(path);
+        if let Some(youngest) = held.as_ref().and_then(|file| file.get(&position)).copied() {
+            held.map(|file| file.insert(position, youngest.max(number)));
+            return Inserted::Known;
+        }
+        let (before, full) = held.as_ref().map_or((0, true), |file| (file.allocation_size(), file.len() == file.capacity()));
+        let path_bytes = if held.is_some() { 0 } else { path.len() + FILE_BYTES };
+        let more = path_bytes + if full { while_growing(before) - before } else { 0 };
+        if taken.saturating_add(more as u64) > room {
+            return Inserted::Full;
+        }
+        let file = self.positions.entry_ref(path).or_default();
+        file.insert(position, number);
+        self.position_bytes += (path_bytes + file.allocation_size() - before) as u64;
+        Inserted::New
     }
 
     /// The deletes that may touch that data file.
@@ -184,7 +221,7 @@ impl FileDeletes<'_> {
             let rows = group.encoder.encode(batch)?;
             for (row, keep) in rows.iter().zip(keep.iter_mut()) {
                 // An equality delete never applies to rows of its own commit.
-                *keep &= group.keys.get(row.data()).is_none_or(|delete| *delete <= self.sequence_number);
+                *keep &= group.keys.get(row.data()).is_none_or(|delete| delete <= self.sequence_number);
             }
         }
         Ok(())

@@ -13,14 +13,14 @@ use crate::TableError;
 use crate::arrow::arrow_schema_of;
 
 /// Encodes the key columns of batches.
-pub(super) struct KeyEncoder {
+pub(crate) struct KeyEncoder {
     schema: SchemaRef,
     converter: RowConverter,
 }
 
 impl KeyEncoder {
     /// For the columns with these ids, in this order, with the types that they have in the table, or last had before they were dropped.
-    pub(super) fn new(metadata: &TableMetadata, ids: &[i32]) -> Result<Self, TableError> {
+    pub(crate) fn new(metadata: &TableMetadata, ids: &[i32]) -> Result<Self, TableError> {
         let fields = ids.iter().map(|id| optional_field(metadata, *id)).collect::<Result<Vec<NestedFieldRef>, _>>()?;
         let schema = Schema::builder().with_fields(fields).build().map_err(TableError::iceberg("the schema of a key"))?;
         let schema = arrow_schema_of(&schema)?;
@@ -29,7 +29,7 @@ impl KeyEncoder {
     }
 
     /// The keys of a batch's rows; a column that it lacks is null.
-    pub(super) fn encode(&self, batch: &RecordBatch) -> Result<Rows, TableError> {
+    pub(crate) fn encode(&self, batch: &RecordBatch) -> Result<Rows, TableError> {
         let keys = project_batch(batch, &self.schema)?;
         self.converter.convert_columns(keys.columns()).map_err(TableError::arrow("encoding keys"))
     }

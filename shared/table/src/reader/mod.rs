@@ -4,8 +4,11 @@
 //! gained a field.
 
 pub(crate) mod deletes;
-mod keys;
+pub(crate) mod key_map;
+pub(crate) mod keys;
+pub(crate) mod portions;
 mod projection;
+mod ranges;
 mod search;
 pub(crate) mod source;
 
@@ -22,6 +25,7 @@ use crate::manifests::{LiveEntry, live_entries, snapshot_of};
 use crate::{TableError, TableVersion};
 use deletes::{Deletes, FileDeletes};
 use keys::LookupKeys;
+use portions::{Limits, Portions};
 pub(crate) use projection::{check_defaults, inside_struct, project_batch, require_known};
 pub(crate) use search::KeySearch;
 
@@ -97,7 +101,7 @@ impl<'a> Reading<'a> {
         let entries = live_entries(version, snapshot).await?;
         let (data, deleting): (Vec<LiveEntry>, Vec<LiveEntry>) =
             entries.into_iter().partition(|entry| entry.file.content_type() == DataContentType::Data);
-        let deletes = Deletes::read(version, &deleting).await?;
+        let deletes = Portions::new(version, deleting.iter(), Limits::NONE).next().await?.unwrap_or_default();
         Ok(Self { target, target_ids, data, deletes })
     }
 
@@ -109,8 +113,8 @@ impl<'a> Reading<'a> {
         ids.extend(wanted.iter().flat_map(|keys| keys.ids()));
         let mut position = 0;
         let mut batches = Vec::new();
-        for batch in source::open(version, &entry.file, &ids).await? {
-            let batch = batch.map_err(TableError::arrow(format!("reading {}", entry.file.file_path())))?;
+        let mut reading = source::open(version, &entry.file, &ids).await?;
+        while let Some(batch) = reading.next().await? {
             let rows = batch.num_rows();
             batches.extend(self.live_rows(&batch, (&deletes, position), wanted)?);
             position += rows as u64;

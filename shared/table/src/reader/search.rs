@@ -38,8 +38,8 @@ impl KeySearch {
         if self.rows.is_empty() || !self.bounds.may_be_in(file) {
             return Ok(found);
         }
-        for batch in source::open(version, file, &self.ids.iter().copied().collect()).await? {
-            let batch = batch.map_err(TableError::arrow(format!("reading {}", file.file_path())))?;
+        let mut rows = source::open(version, file, &self.ids.iter().copied().collect()).await?;
+        while let Some(batch) = rows.next().await? {
             found.extend(self.encoder.encode(&batch)?.iter().filter_map(|row| self.rows.get(row.data()).copied()));
         }
         Ok(found)

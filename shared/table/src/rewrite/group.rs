@@ -12,6 +12,7 @@ use super::alive::{self, Alive};
 use super::files::{Scoped, TableFiles, check_rewritable};
 use super::output::{Output, OutputStyle};
 use super::sorted::Sorter;
+use super::unique::{self, KeyProof, Keys};
 use crate::arrow::field_id;
 use crate::delta::SpecFile;
 use crate::metrics::MetricsLimit;
@@ -33,6 +34,8 @@ pub struct RewriteOptions<'a> {
     pub delete_memory_bytes: u64,
     /// About so much memory is used for rows that are being sorted.
     pub sort_memory_bytes: usize,
+    /// What is to be proved about keys before the group may be committed.
+    pub keys: KeyProof,
 }
 
 /// What rewriting a group came to.
@@ -54,6 +57,12 @@ pub struct GroupReport {
     pub rows_out: u64,
     /// Delete files that were applied.
     pub deletes_applied: usize,
+    /// Passes over the data files: more than one when the deletes do not fit into their memory.
+    pub passes: usize,
+    /// The most bytes that keys and positions of deletes took.
+    pub delete_peak_bytes: u64,
+    /// What is proved about keys.
+    pub keys: Keys,
 }
 
 /// Data files whose rows stand in new files that no snapshot names yet.
@@ -93,13 +102,16 @@ pub async fn rewrite_group(files: &TableFiles, paths: &[String], options: &Rewri
     let sorter = (!order.is_unsorted()).then(|| Sorter::new(&style, order, options.sort_memory_bytes));
     let counted = copy(files, (&inputs, &alive), (&mut output, sorter)).await?;
     let outputs = output.finish().await?;
-    let report = prove(&inputs, &outputs, (counted, alive.applied.len()))?;
+    let mut report = prove(&inputs, &outputs, (counted, &alive))?;
+    let paths: HashSet<String> = paths.iter().cloned().collect();
+    let applied = alive.into_applied();
+    report.keys = unique::prove((files, &paths), &outputs, (options.keys, options.delete_memory_bytes)).await?;
     Ok(RewrittenGroup {
         table_uuid: files.version.metadata.uuid(),
         snapshot_id: files.snapshot_id(),
         place: (first.entry.spec_id, widened(first.entry.file.partition())),
-        inputs: paths.iter().cloned().collect(),
-        applied: alive.applied,
+        inputs: paths,
+        applied,
         outputs,
         report,
     })
@@ -175,21 +187,21 @@ async fn copy(
     (inputs, alive): (&[&Scoped], &Alive),
     (output, mut sorter): (&mut Output<'_>, Option<Sorter<'_>>),
 ) -> Result<Counted, TableError> {
-    let ids: HashSet<i32> = output.schema().fields().iter().filter_map(|field| field_id(field)).collect();
+    let columns: HashSet<i32> = output.schema().fields().iter().filter_map(|field| field_id(field)).collect();
     let mut counted = Counted::default();
-    for (input, keep) in inputs.iter().zip(&alive.rows) {
-        let (path, mut position) = (input.entry.file.file_path(), 0);
-        for rows in source::open(&files.version, &input.entry.file, &ids).await? {
-            let rows = rows.map_err(TableError::arrow(format!("reading {path}")))?;
-            let end = position + rows.num_rows();
-            let left = left_of(&rows, keep.get(position..end))?;
-            position = end;
+    for (number, input) in inputs.iter().enumerate() {
+        let (left, mut ids, mut position) = (alive.of(number, &input.entry), columns.clone(), 0);
+        left.add_ids(&mut ids);
+        let mut reading = source::open(&files.version, &input.entry.file, &ids).await?;
+        while let Some(rows) = reading.next().await? {
+            let kept = left_of(&rows, left.keep(&rows, position)?)?;
+            position += rows.num_rows();
             counted.read += rows.num_rows() as u64;
-            counted.deleted += (rows.num_rows() - left.num_rows()) as u64;
-            let left = project_batch(&left, output.schema())?;
+            counted.deleted += (rows.num_rows() - kept.num_rows()) as u64;
+            let kept = project_batch(&kept, output.schema())?;
             match &mut sorter {
-                Some(sorter) => sorter.push(left)?,
-                None => output.push(left).await?,
+                Some(sorter) => sorter.push(kept)?,
+                None => output.push(kept).await?,
             }
         }
     }
@@ -199,18 +211,15 @@ async fn copy(
     Ok(counted)
 }
 
-/// `keep` is `None` when no delete touches the file.
-fn left_of(rows: &RecordBatch, keep: Option<&[bool]>) -> Result<RecordBatch, TableError> {
+fn left_of(rows: &RecordBatch, keep: Option<Vec<bool>>) -> Result<RecordBatch, TableError> {
     match keep {
-        Some(keep) if keep.contains(&false) => {
-            filter_record_batch(rows, &BooleanArray::from(keep.to_vec())).map_err(TableError::arrow("leaving out deleted rows"))
-        }
-        Some(_) | None => Ok(rows.clone()),
+        Some(keep) => filter_record_batch(rows, &BooleanArray::from(keep)).map_err(TableError::arrow("leaving out deleted rows")),
+        None => Ok(rows.clone()),
     }
 }
 
 /// Rows in, less rows deleted, are rows out (rule R7), or nothing of it may be committed.
-fn prove(inputs: &[&Scoped], outputs: &[SpecFile], (counted, deletes_applied): (Counted, usize)) -> Result<GroupReport, TableError> {
+fn prove(inputs: &[&Scoped], outputs: &[SpecFile], (counted, alive): (Counted, &Alive)) -> Result<GroupReport, TableError> {
     let report = GroupReport {
         files_in: inputs.len(),
         files_out: outputs.len(),
@@ -219,7 +228,10 @@ fn prove(inputs: &[&Scoped], outputs: &[SpecFile], (counted, deletes_applied): (
         rows_in: inputs.iter().map(|input| input.entry.file.record_count()).sum(),
         rows_deleted: counted.deleted,
         rows_out: outputs.iter().map(|output| output.file.record_count()).sum(),
-        deletes_applied,
+        deletes_applied: alive.applied.len(),
+        passes: alive.passes,
+        delete_peak_bytes: alive.peak_bytes,
+        keys: Keys::NotAsked,
     };
     if report.rows_in == counted.read && report.rows_in == report.rows_deleted + report.rows_out {
         return Ok(report);

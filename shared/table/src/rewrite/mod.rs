@@ -11,8 +11,10 @@ mod group;
 mod output;
 mod reaches;
 mod sorted;
+mod unique;
 
 pub use commit::{RewriteOutcome, commit_rewrite};
 pub use files::check_rewritable;
 pub use files::{FileFacts, Reaches, TableFiles};
 pub use group::{GroupReport, RewriteOptions, RewrittenGroup, rewrite_group};
+pub use unique::{KeyProof, Keys};
