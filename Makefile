@@ -49,9 +49,7 @@ package:
 ## Formatting, lints, dependencies
 check: fmt
 	$(CARGO) clippy --workspace --all-targets -- -D warnings
-	$(CARGO) clippy --package sluice-contract --all-targets --all-features -- -D warnings
-	$(CARGO) clippy --package sluice-kafka --package sluice-kafka-tests --package sluice-local --package sluice-stream --all-targets \
-		--features sluice-kafka-tests/broker,sluice-kafka-tests/aws,sluice-kafka-tests/measure,sluice-local/kafka,sluice-stream/kafka -- -D warnings
+	bash -c '. tests/services/cargo.sh; $(CARGO) clippy "$${service_packages[@]}" --all-targets -- -D warnings'
 	tests/deny.sh
 
 fmt:

@@ -2,9 +2,9 @@
 # The whole path on a real broker: `sluice run` is killed, rebalanced and cut off. Starts the broker, builds the program.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
-# With what tests/it builds, but for Kafka: no TLS is spoken here.
-cargo build --package sluice-local --features run
-test=(cargo test --package sluice-stream --features kafka)
+. tests/services/cargo.sh
+cargo build "${service_packages[@]}" --bin sluice
+test=(cargo test "${service_packages[@]}" --test stream)
 "${test[@]}" --no-run # so that the broker does not wait for a compiler
 SLUICE_PROGRAM=$(realpath "${CARGO_TARGET_DIR:-target}")/debug/sluice
 export SLUICE_PROGRAM
