@@ -50,8 +50,11 @@ impl Display {
         }
     }
 
-    /// The last numbers.
+    /// The last numbers: their rate is that of the whole run.
     pub(super) fn last(&self) {
+        let mut shown = self.shown.lock().unwrap_or_else(PoisonError::into_inner);
+        (shown.at_ms, shown.records) = (self.started_ms, 0);
+        drop(shown);
         self.show();
     }
 
