@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use async_trait::async_trait;
-use sluice_deadletter::{Change, Entry, ErrorQueue, QueueCommit, QueueRows, Resolution, Settled, State};
+use sluice_deadletter::{Change, Entry, ErrorQueue, ErrorTableCommit, QueueRows, Resolution, Settled, State};
 use sluice_ingest::batch::{Batch, Decision, Decisions, Effect, Past};
 use sluice_ingest::receive::{self, Unit, UnitKind};
 use sluice_ingest::refusals::Refusals;
@@ -92,8 +92,8 @@ impl Delivery<'_> {
             Mode::Execute => {
                 let tools = (&self.ingest.write_options(), &self.ingest.commit_context(self.deadline));
                 match self.queue.queue(found, (numbers, &changes), tools).await? {
-                    QueueCommit::Moved => Ok(Tried::Moved),
-                    QueueCommit::Done => {
+                    ErrorTableCommit::Moved => Ok(Tried::Moved),
+                    ErrorTableCommit::Done => {
                         self.tell_changes(found, &changes);
                         self.apply(&found.after(&changes)?, numbered).await.map(|()| Tried::Done)
                     }
@@ -290,8 +290,8 @@ impl Settling<'_> {
                 return Ok(lost);
             }
             match self.queue.settle(held, &placed, tools).await? {
-                QueueCommit::Done => return Ok(lost),
-                QueueCommit::Moved => {
+                ErrorTableCommit::Done => return Ok(lost),
+                ErrorTableCommit::Moved => {
                     let ids: Vec<_> =
                         changes.iter().filter_map(|change| self.found.entries.get(change.row)).map(|entry| entry.id.clone()).collect();
                     reread = Some(self.queue.rows(&ids).await?);

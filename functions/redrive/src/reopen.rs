@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use sluice_deadletter::{Entry, EntryId, ErrorQueue, QueueCommit, Settled};
+use sluice_deadletter::{Entry, EntryId, ErrorQueue, ErrorTableCommit, Settled};
 use sluice_ingest::Ingest;
 use sluice_model::{Coordinate, Coverage, Deadline, TableName};
 use sluice_table::{TableError, ledger};
@@ -56,8 +56,8 @@ async fn reopen_some(ingest: &Ingest, (queue, ids): (&mut ErrorQueue, &[EntryId]
             return Ok(0);
         }
         match queue.reopen((&found, &resolved), tools).await? {
-            QueueCommit::Done => return Ok(resolved.len() as u64),
-            QueueCommit::Moved => {}
+            ErrorTableCommit::Done => return Ok(resolved.len() as u64),
+            ErrorTableCommit::Moved => {}
         }
     }
     Err(TableError::OutOfAttempts {

@@ -6,6 +6,7 @@
 pub mod columns;
 pub mod entry;
 pub mod letter;
+mod open;
 pub mod queue;
 mod rewrite;
 pub mod table;
@@ -13,7 +14,8 @@ pub mod topic;
 
 pub use entry::{Content, DOOR, Entry, EntryId, Settled, Size};
 pub use letter::{DeadLetter, RawBytes, Repetition};
-pub use queue::{ErrorQueue, Numbers, QueueCommit, QueueRows};
+pub use open::ErrorTableCommit;
+pub use queue::{ErrorQueue, Numbers, QueueRows};
 pub use rewrite::{BELOW_LEDGER, Change, Resolution, State};
 pub use table::{ErrorTable, LetterFate};
 pub use topic::{ErrorTopic, NoTopic, Published, TopicError};

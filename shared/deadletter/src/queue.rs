@@ -9,15 +9,13 @@ use std::sync::Arc;
 
 use arrow_array::{ArrayRef, Int32Array, Int64Array, RecordBatch, StringArray, TimestampMicrosecondArray, UInt64Array};
 use arrow_schema::{Schema, SchemaRef};
-use sluice_model::{Claims, Coordinate, Interval, OffsetLedger, PartitionKey, TableName, TableSchema};
+use sluice_model::{Claims, Coordinate, Interval, PartitionKey, TableName, TableSchema};
 use sluice_table::arrow::{arrow_schema, field_id};
-use sluice_table::{
-    BaseUse, Catalog, CommitContext, DeltaOutcome, RowDelta, TableError, TableOperations, TableVersion, WriteOptions, commit_delta, ledger,
-    lookup, prepare, scan_each, schema,
-};
+use sluice_table::{BaseUse, Catalog, CommitContext, RowDelta, TableError, WriteOptions, lookup, scan_each, schema};
 
 use crate::columns::redrive_columns;
 use crate::entry::{ENTRY_COLUMNS, contents, entries};
+use crate::open::{ErrorTableCommit, Open};
 use crate::rewrite::rewritten;
 use crate::{Change, Content, Entry, EntryId, State};
 
@@ -27,19 +25,8 @@ const KEY: [&str; 7] = ["offset", "partition", "row", "source_epoch", "topic", "
 
 /// The error table of a catalog, as the queue of one source's refused records.
 pub struct ErrorQueue {
-    operations: Arc<dyn TableOperations>,
-    version: TableVersion,
-    ledger: OffsetLedger,
+    open: Open,
     source: Arc<str>,
-}
-
-/// How a commit on the queue ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum QueueCommit {
-    /// The rows are as they were to be.
-    Done,
-    /// Another run was faster: read the rows again.
-    Moved,
 }
 
 /// Numbers that a commit takes, one by one.
@@ -57,17 +44,14 @@ impl ErrorQueue {
     /// # Errors
     /// What the catalog, the storage or the stored ledger said.
     pub async fn open(catalog: &dyn Catalog, name: &TableName, source: &Arc<str>) -> Result<Option<Self>, TableError> {
-        let Some(operations) = catalog.load(name).await? else { return Ok(None) };
-        let version = operations.refresh().await?;
-        let ledger = ledger::read(&version.metadata)?;
-        Ok(Some(Self { operations, version, ledger, source: Arc::clone(source) }))
+        Ok(Open::load(catalog, name).await?.map(|open| Self { open, source: Arc::clone(source) }))
     }
 
     /// The ledger identity of the records that are tried again: a partition of its own for each life of the error table, so that the numbers of one that was
     /// dropped are never taken for those of the next.
     #[must_use]
     pub fn lane(&self) -> PartitionKey {
-        self.own(&self.version.metadata.uuid().to_string())
+        self.own(&self.open.version.metadata.uuid().to_string())
     }
 
     fn own(&self, topic: &str) -> PartitionKey {
@@ -79,7 +63,7 @@ impl ErrorQueue {
     #[must_use]
     pub fn numbers(&self, now_ms: i64) -> Numbers {
         let queued = self.own("queued");
-        let entry = self.ledger.entries().find(|(key, _)| **key == queued).and_then(|(_, entry)| entry.end());
+        let entry = self.open.ledger.entries().find(|(key, _)| **key == queued).and_then(|(_, entry)| entry.end());
         let taken = entry.map_or(0, |end| end.offset);
         Numbers { taken, first: taken.max(now_ms) }
     }
@@ -89,19 +73,12 @@ impl ErrorQueue {
     /// # Errors
     /// What the catalog, the storage or the stored ledger said.
     pub async fn refresh(&mut self) -> Result<(), TableError> {
-        let version = self.operations.refresh().await?;
-        self.advance(version)
-    }
-
-    fn advance(&mut self, version: TableVersion) -> Result<(), TableError> {
-        self.ledger = ledger::read(&version.metadata)?;
-        self.version = version;
-        Ok(())
+        self.open.refresh().await
     }
 
     /// The table's schema with the columns that redrive needs, and whether they are new to it.
     fn schema(&self) -> Result<(TableSchema, bool), TableError> {
-        let mut schema = schema::to_model(&self.version.metadata)?;
+        let mut schema = schema::to_model(&self.open.version.metadata)?;
         let before = schema.columns.len();
         for mut column in redrive_columns(schema.last_column_id) {
             if !schema.columns.iter().any(|held| held.name == column.name) {
@@ -129,7 +106,7 @@ impl ErrorQueue {
         let target: SchemaRef = Arc::new(Schema::new(wanted));
         let mut found: Vec<Entry> = Vec::new();
         let source = Arc::clone(&self.source);
-        scan_each(&self.version, (None, &target), &mut |batch| {
+        scan_each(&self.open.version, (None, &target), &mut |batch| {
             found.extend(entries(&batch)?.into_iter().filter(|entry| entry.id.key.source == source));
             Ok(())
         })
@@ -146,14 +123,12 @@ impl ErrorQueue {
         let target = arrow_schema(&self.schema()?.0)?;
         let keys = keys(ids, &target)?;
         let key_ids = keys.schema_ref().fields().iter().filter_map(|field| field_id(field)).collect::<Vec<_>>();
-        let rows = lookup(&self.version, &target, &key_ids, &keys).await?;
+        let rows = lookup(&self.open.version, &target, &key_ids, &keys).await?;
         let found = entries(&rows)?;
         let mut order: Vec<usize> = (0..found.len()).collect();
         order.sort_by(|a, b| found[*a].id.cmp(&found[*b].id));
         let picked = UInt64Array::from_iter_values(order.iter().map(|row| *row as u64));
-        let columns = rows.columns().iter().map(|column| arrow_select::take::take(column, &picked, None));
-        let columns = columns.collect::<Result<Vec<ArrayRef>, _>>().map_err(TableError::arrow("sorting rows of the error table"))?;
-        let rows = RecordBatch::try_new(rows.schema(), columns).map_err(TableError::arrow("sorting rows of the error table"))?;
+        let rows = arrow_select::take::take_record_batch(&rows, &picked).map_err(TableError::arrow("sorting rows of the error table"))?;
         Ok(QueueRows { entries: entries(&rows)?, contents: contents(&rows)?, rows })
     }
 
@@ -167,7 +142,7 @@ impl ErrorQueue {
         rows: &QueueRows,
         (numbers, changes): (Numbers, &[Change]),
         tools: (&WriteOptions<'_>, &CommitContext<'_>),
-    ) -> Result<QueueCommit, TableError> {
+    ) -> Result<ErrorTableCommit, TableError> {
         let given = changes.iter().filter_map(|change| match change.state {
             State::Queued(number) => Some(number + 1),
             State::Refused { .. } | State::Resolved { .. } | State::Reopened => None,
@@ -182,7 +157,7 @@ impl ErrorQueue {
         unused.into_iter().for_each(|interval| claims.add(&self.own("settled"), interval));
         let applies = (numbers.first..end).map(|number| (queued.clone(), Coordinate::record(number))).collect();
         let delta = RowDelta { claims, applies, ..self.delta(rows, changes)? };
-        self.commit(delta, tools).await
+        self.open.commit(delta, tools).await
     }
 
     /// Settles queued rows.
@@ -194,7 +169,7 @@ impl ErrorQueue {
         rows: &QueueRows,
         changes: &[Change],
         tools: (&WriteOptions<'_>, &CommitContext<'_>),
-    ) -> Result<QueueCommit, TableError> {
+    ) -> Result<ErrorTableCommit, TableError> {
         let settled = self.own("settled");
         let mut numbers: Vec<i64> =
             changes.iter().filter_map(|change| rows.entries.get(change.row)).filter_map(|entry| entry.redrive_offset).collect();
@@ -203,7 +178,7 @@ impl ErrorQueue {
         numbers.iter().for_each(|number| claims.add(&settled, Interval::of_record(*number)));
         let applies = numbers.into_iter().map(|number| (settled.clone(), Coordinate::record(number))).collect();
         let delta = RowDelta { claims, applies, ..self.delta(rows, changes)? };
-        self.commit(delta, tools).await
+        self.open.commit(delta, tools).await
     }
 
     /// Opens resolved rows again, whose effect was taken back.
@@ -214,10 +189,10 @@ impl ErrorQueue {
         &mut self,
         (rows, opened): (&QueueRows, &[usize]),
         tools: (&WriteOptions<'_>, &CommitContext<'_>),
-    ) -> Result<QueueCommit, TableError> {
+    ) -> Result<ErrorTableCommit, TableError> {
         let changes: Vec<Change> = opened.iter().map(|row| Change { row: *row, state: State::Reopened }).collect();
         let delta = RowDelta { base_use: BaseUse::PinnedToSnapshot, ..self.delta(rows, &changes)? };
-        self.commit(delta, tools).await
+        self.open.commit(delta, tools).await
     }
 
     fn delta(&self, rows: &QueueRows, changes: &[Change]) -> Result<RowDelta, TableError> {
@@ -230,26 +205,8 @@ impl ErrorQueue {
             rows: Some(rewritten(&rows.rows, (&kept, changes))?),
             delete_keys: Some(keys(&ids, &rows.rows.schema())?),
             evolved: grows.then_some(schema),
-            ..RowDelta::on(&self.version)
+            ..RowDelta::on(&self.open.version)
         })
-    }
-
-    async fn commit(
-        &mut self,
-        delta: RowDelta,
-        (options, context): (&WriteOptions<'_>, &CommitContext<'_>),
-    ) -> Result<QueueCommit, TableError> {
-        let prepared = prepare(&self.version, delta, options).await?;
-        match commit_delta(self.operations.as_ref(), prepared, context).await? {
-            DeltaOutcome::Committed { version, .. } => {
-                self.advance(version)?;
-                Ok(QueueCommit::Done)
-            }
-            DeltaOutcome::AlreadyCommitted { version, .. } | DeltaOutcome::Stale { version, .. } => {
-                self.advance(version)?;
-                Ok(QueueCommit::Moved)
-            }
-        }
     }
 }
 

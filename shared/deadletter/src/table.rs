@@ -1,16 +1,13 @@
 //! The error table: created when missing, written through the one commit engine, exactly once by its own ledger.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use sluice_model::mutants::{self, Mutant};
 use sluice_model::{Claims, Coordinate, Coverage, OffsetLedger, PartitionKey, TableName, Transform, TransformedColumn};
-use sluice_table::{
-    Catalog, CommitContext, DeltaOutcome, RowDelta, TableCreation, TableError, TableOperations, TableVersion, WriteOptions, commit_delta,
-    ledger, prepare,
-};
+use sluice_table::{Catalog, CommitContext, RowDelta, TableCreation, TableError, TableVersion, WriteOptions};
 
 use crate::columns::{error_table_schema, rows};
+use crate::open::{ErrorTableCommit, Open};
 use crate::{DeadLetter, Repetition};
 
 /// What became of a dead letter.
@@ -28,12 +25,6 @@ pub struct ErrorTable {
     open: Option<Open>,
 }
 
-struct Open {
-    operations: Arc<dyn TableOperations>,
-    version: TableVersion,
-    ledger: OffsetLedger,
-}
-
 /// How often a batch of letters is resolved again because another invocation wrote some of them.
 const MAX_ROUNDS: usize = 16;
 
@@ -43,12 +34,7 @@ impl ErrorTable {
     /// # Errors
     /// What the catalog, the storage or the stored ledger said.
     pub async fn open(catalog: &dyn Catalog, name: &TableName) -> Result<Self, TableError> {
-        let mut table = Self { name: name.clone(), open: None };
-        if let Some(operations) = catalog.load(name).await? {
-            let version = operations.refresh().await?;
-            table.open = Some(Open::new(operations, version)?);
-        }
-        Ok(table)
+        Ok(Self { name: name.clone(), open: Open::load(catalog, name).await? })
     }
 
     /// What the table's ledger knows of a coordinate.
@@ -65,7 +51,7 @@ impl ErrorTable {
         &mut self,
         catalog: &dyn Catalog,
         letters: &[DeadLetter],
-        (options, context): (&WriteOptions<'_>, &CommitContext<'_>),
+        tools: (&WriteOptions<'_>, &CommitContext<'_>),
     ) -> Result<Vec<LetterFate>, TableError> {
         for _ in 0..MAX_ROUNDS {
             let open = self.open_or_create(catalog).await?;
@@ -80,14 +66,10 @@ impl ErrorTable {
             if fresh.is_empty() {
                 return Ok(fates);
             }
-            let delta = delta(&open.version, &fresh, context.clock.now_ms())?;
-            let prepared = prepare(&open.version, delta, options).await?;
-            match commit_delta(open.operations.as_ref(), prepared, context).await? {
-                DeltaOutcome::Committed { version, .. } => {
-                    open.advance(version)?;
-                    return Ok(fates);
-                }
-                DeltaOutcome::AlreadyCommitted { version, .. } | DeltaOutcome::Stale { version, .. } => open.advance(version)?,
+            let delta = delta(&open.version, &fresh, tools.1.clock.now_ms())?;
+            match open.commit(delta, tools).await? {
+                ErrorTableCommit::Done => return Ok(fates),
+                ErrorTableCommit::Moved => {}
             }
         }
         Err(TableError::OutOfAttempts {
@@ -102,9 +84,7 @@ impl ErrorTable {
             Some(open) => open,
             None => {
                 catalog.create(&self.name, &creation()).await?;
-                let operations = catalog.load(&self.name).await?.ok_or_else(|| TableError::Missing(self.name.clone()))?;
-                let version = operations.refresh().await?;
-                Open::new(operations, version)?
+                Open::load(catalog, &self.name).await?.ok_or_else(|| TableError::Missing(self.name.clone()))?
             }
         };
         Ok(self.open.insert(open))
@@ -112,17 +92,6 @@ impl ErrorTable {
 }
 
 impl Open {
-    fn new(operations: Arc<dyn TableOperations>, version: TableVersion) -> Result<Self, TableError> {
-        let ledger = ledger::read(&version.metadata)?;
-        Ok(Self { operations, version, ledger })
-    }
-
-    fn advance(&mut self, version: TableVersion) -> Result<(), TableError> {
-        self.ledger = ledger::read(&version.metadata)?;
-        self.version = version;
-        Ok(())
-    }
-
     /// The letter, marked when the table may hold it already.
     fn flagged(&self, letter: &DeadLetter) -> DeadLetter {
         let repetition = match self.ledger.coverage(&letter.key, letter.coordinate) {
