@@ -167,17 +167,17 @@ impl Context {
     pub(crate) fn commit_applied(&self, consumer: &BaseConsumer<Self>, partitions: &[TopicPartition]) {
         let numbers = self.progress.snapshot();
         let applied = partitions.iter().filter_map(|partition| Some((partition.clone(), numbers.partitions.get(partition)?.applied?)));
-        commit_now(consumer, applied);
+        commit(consumer, applied, CommitMode::Sync);
     }
 }
 
-/// Commits and waits for the broker.
-pub(crate) fn commit_now(consumer: &BaseConsumer<Context>, positions: impl Iterator<Item = (TopicPartition, i64)>) {
+/// Commits positions. What fails is harmless: the records come again.
+pub(crate) fn commit(consumer: &BaseConsumer<Context>, positions: impl Iterator<Item = (TopicPartition, i64)>, mode: CommitMode) {
     let list = offsets_list(positions.map(|(partition, offset)| (partition, Offset::Offset(offset))));
     if list.count() == 0 {
         return;
     }
-    if let Err(error) = consumer.commit(&list, CommitMode::Sync) {
+    if let Err(error) = consumer.commit(&list, mode) {
         tracing::warn!(%error, "offsets were not committed; the records come again and are recognised");
     }
 }

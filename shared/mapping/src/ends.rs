@@ -6,11 +6,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use rdkafka::Offset;
-use rdkafka::consumer::{BaseConsumer, Consumer as _};
+use rdkafka::consumer::{BaseConsumer, CommitMode, Consumer as _};
 use rdkafka::error::KafkaError;
 use sluice_model::TopicPartition;
 
-use crate::context::{ASK, Context, commit_now, offset_in, offsets_list, partition_of};
+use crate::context::{ASK, Context, commit, offset_in, offsets_list, partition_of};
 use crate::topics::Topics;
 
 /// The ends of all partitions that have records.
@@ -60,7 +60,7 @@ impl Ends {
             let applied = numbers.partitions.get(partition)?.applied;
             Some((partition.clone(), applied.unwrap_or(0).max(*self.targets.get(partition)?)))
         });
-        commit_now(consumer, reached);
+        commit(consumer, reached, CommitMode::Sync);
         let asked = offsets_list(self.targets.keys().map(|partition| (partition.clone(), Offset::Invalid)));
         let committed = consumer.committed_offsets(asked, ASK)?;
         Ok(self.targets.iter().all(|(partition, target)| offset_in(&committed, partition).is_some_and(|offset| offset >= *target)))

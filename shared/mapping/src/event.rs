@@ -152,7 +152,7 @@ impl EventBuilder {
             if index > 0 {
                 body.push(b',');
             }
-            body.extend_from_slice(text(&group.topic_partition.to_string()).as_bytes());
+            write_text(&group.topic_partition.to_string(), &mut body);
             body.extend_from_slice(b":[");
             body.extend_from_slice(&group.json);
             body.push(b']');
@@ -170,10 +170,15 @@ fn text(text: &str) -> String {
     serde_json::Value::String(text.to_owned()).to_string()
 }
 
+fn write_text(text: &str, out: &mut Vec<u8>) {
+    // A vector takes whatever is written to it, and any text is a JSON string.
+    let _ = serde_json::to_writer(out, text);
+}
+
 fn write_record(record: Record<'_>, out: &mut Vec<u8>) {
     let source = record.source();
     out.extend_from_slice(br#"{"topic":"#);
-    out.extend_from_slice(text(&source.topic_partition.topic).as_bytes());
+    write_text(&source.topic_partition.topic, out);
     let kind = match source.timestamp.kind {
         TimestampType::CreateTime => "CREATE_TIME",
         TimestampType::LogAppendTime => "LOG_APPEND_TIME",
@@ -188,7 +193,7 @@ fn write_record(record: Record<'_>, out: &mut Vec<u8>) {
     out.extend_from_slice(br#","headers":"#);
     match record {
         Record::Readable(record) => write_headers(record, out),
-        Record::OddHeaders(_, why) => out.extend_from_slice(text(why).as_bytes()),
+        Record::OddHeaders(_, why) => write_text(why, out),
     }
     out.push(b'}');
 }
@@ -211,7 +216,7 @@ fn write_headers(record: &SourceRecord<'_>, out: &mut Vec<u8>) {
             out.push(b',');
         }
         out.push(b'{');
-        out.extend_from_slice(text(name).as_bytes());
+        write_text(name, out);
         out.push(b':');
         match value {
             None => out.extend_from_slice(b"null"),

@@ -7,7 +7,7 @@ use sluice_model::{Clock, IdSource, TopicPartition};
 use tokio::sync::{mpsc, watch};
 
 use crate::event::Event;
-use crate::function::{Account, Function, FunctionError};
+use crate::function::{Function, FunctionError};
 use crate::pending::Pending;
 use crate::progress::Progress;
 
@@ -138,11 +138,11 @@ async fn deliver(tools: &LaneTools, event: &Event, signal: &mut watch::Receiver<
             return Ok(Delivery::Stopped);
         }
         attempt = attempt.saturating_add(1);
-        match invoke(tools, event).await {
+        let started_ms = tools.clock.now_ms();
+        match tools.function.invoke(event.body.clone(), tools.timeout_ms).await {
             Ok(account) => {
-                let took = (account.1, tools.clock.now_ms());
                 tools.offsets.commit(&event.positions);
-                tools.progress.applied(event, &account.0, took);
+                tools.progress.applied(event, &account, (started_ms, tools.clock.now_ms()));
                 return Ok(Delivery::Applied);
             }
             Err(error) => {
@@ -159,10 +159,4 @@ async fn deliver(tools: &LaneTools, event: &Event, signal: &mut watch::Receiver<
             () = stopped(signal) => return Ok(Delivery::Stopped),
         }
     }
-}
-
-async fn invoke(tools: &LaneTools, event: &Event) -> Result<(Account, i64), FunctionError> {
-    let started_ms = tools.clock.now_ms();
-    let account = tools.function.invoke(event.body.clone(), tools.timeout_ms).await?;
-    Ok((account, started_ms))
 }

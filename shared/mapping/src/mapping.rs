@@ -3,15 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use rdkafka::ClientConfig;
 use rdkafka::consumer::{BaseConsumer, CommitMode, Consumer as _};
-use rdkafka::{ClientConfig, Offset};
 use sluice_kafka::client::Tokens;
 use sluice_model::{Clock, IdSource, TopicPartition};
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use crate::context::{ConsumerError, Context, offsets_list};
+use crate::context::{ConsumerError, Context, commit};
 use crate::function::Function;
 use crate::lane::{self, Exhausted, LaneTools, Offsets, Rest, Retries, Signal};
 use crate::lanes::{Batching, LaneEnd, Lanes};
@@ -95,10 +95,7 @@ struct ConsumerOffsets(Arc<BaseConsumer<Context>>);
 
 impl Offsets for ConsumerOffsets {
     fn commit(&self, positions: &[(TopicPartition, i64)]) {
-        let list = offsets_list(positions.iter().map(|(partition, offset)| (partition.clone(), Offset::Offset(*offset))));
-        if let Err(error) = self.0.commit(&list, CommitMode::Async) {
-            tracing::warn!(%error, "offsets were not committed; the records come again and are recognised");
-        }
+        commit(&self.0, positions.iter().cloned(), CommitMode::Async);
     }
 }
 
@@ -131,7 +128,7 @@ pub async fn run(
     let mut polling = tokio::task::spawn_blocking(move || poller.run());
     let mut stop = std::pin::pin!(stop);
     let first = tokio::select! {
-        polled = &mut polling => Outcome::Polled(polled.map_err(MappingError::from).and_then(|result| result.map_err(MappingError::from))),
+        polled = &mut polling => Outcome::Polled(poll_result(polled)),
         () = &mut stop => Outcome::Stopped,
         ended = lanes.join_next() => Outcome::Lane(ended),
     };
@@ -139,9 +136,9 @@ pub async fn run(
     let _ = signal.send(Signal::Stop);
     let result = match first {
         Outcome::Polled(result) => result,
-        Outcome::Stopped => polling.await.map_err(MappingError::from).and_then(|result| result.map_err(MappingError::from)),
+        Outcome::Stopped => poll_result(polling.await),
         Outcome::Lane(ended) => {
-            let polled = polling.await.map_err(MappingError::from).and_then(|result| result.map_err(MappingError::from));
+            let polled = poll_result(polling.await);
             lane_result(ended).and(polled)
         }
     };
@@ -181,6 +178,10 @@ fn lanes_of(
         tasks.spawn(lane::run(Arc::clone(&tools), end, signals.clone()));
     }
     tasks
+}
+
+fn poll_result(polled: Result<Result<Ending, ConsumerError>, tokio::task::JoinError>) -> Result<Ending, MappingError> {
+    Ok(polled??)
 }
 
 fn lane_result(ended: Option<Result<Result<(), Exhausted>, tokio::task::JoinError>>) -> Result<(), MappingError> {

@@ -139,10 +139,11 @@ impl Poller {
             }
             context.lanes().tick(now_ms);
         }
-        let assigned = context.assigned().unwrap_or_default();
-        let resumed: Vec<_> = context.lanes().resumable().into_iter().filter(|partition| assigned.contains(partition)).collect();
-        if !resumed.is_empty() {
-            self.consumer.resume(&offsets_list(resumed.into_iter().map(|partition| (partition, Offset::Invalid))))?;
+        let resumable = context.lanes().resumable();
+        if !resumable.is_empty() {
+            let assigned = context.assigned().unwrap_or_default();
+            let resumed = resumable.into_iter().filter(|partition| assigned.contains(partition));
+            self.consumer.resume(&offsets_list(resumed.map(|partition| (partition, Offset::Invalid))))?;
         }
         Ok(())
     }

@@ -107,7 +107,7 @@ fn options(topics: &[&str]) -> MappingOptions {
     }
 }
 
-async fn run(cluster: &Cluster, options: MappingOptions, function: &Arc<Recorder>) -> (Result<Ending, MappingError>, Snapshot) {
+fn services(function: &Arc<Recorder>) -> (Arc<Progress>, MappingServices) {
     let progress = Arc::new(Progress::default());
     let services = MappingServices {
         function: Arc::clone(function) as Arc<dyn Function>,
@@ -116,6 +116,11 @@ async fn run(cluster: &Cluster, options: MappingOptions, function: &Arc<Recorder
         ids: Arc::new(RandomIds),
         rest: Arc::new(NoRest),
     };
+    (progress, services)
+}
+
+async fn run(cluster: &Cluster, options: MappingOptions, function: &Arc<Recorder>) -> (Result<Ending, MappingError>, Snapshot) {
+    let (progress, services) = services(function);
     let connection = connection(cluster);
     let ended = sluice_mapping::run((&connection, Tokens::default()), options, services, std::future::pending());
     let ended = tokio::time::timeout(Duration::from_secs(60), ended).await.unwrap();
@@ -210,14 +215,7 @@ async fn a_stop_waits_for_the_function_and_the_next_run_goes_on_behind_it() {
     let cluster = cluster(&["a"]);
     fill(&cluster, "a", 400).await;
     let function = Arc::new(Recorder { slow_ms: 30, ..Recorder::default() });
-    let progress = Arc::new(Progress::default());
-    let services = MappingServices {
-        function: Arc::clone(&function) as Arc<dyn Function>,
-        progress: Arc::clone(&progress),
-        clock: Arc::new(SystemClock),
-        ids: Arc::new(RandomIds),
-        rest: Arc::new(NoRest),
-    };
+    let (progress, services) = services(&function);
     let enough = Arc::clone(&progress);
     let stop = async move {
         while enough.snapshot().events < 3 {
@@ -242,14 +240,7 @@ async fn a_lane_that_is_stuck_is_paused_and_the_others_go_on() {
     fill(&cluster, "a", 4_000).await;
     fill(&cluster, "e", 4_000).await;
     let function = Arc::new(Recorder { stuck_topic: Some("e"), ..Recorder::default() });
-    let progress = Arc::new(Progress::default());
-    let services = MappingServices {
-        function: Arc::clone(&function) as Arc<dyn Function>,
-        progress: Arc::clone(&progress),
-        clock: Arc::new(SystemClock),
-        ids: Arc::new(RandomIds),
-        rest: Arc::new(NoRest),
-    };
+    let (progress, services) = services(&function);
     let enough = Arc::clone(&progress);
     let stop = async move {
         let all = async {
