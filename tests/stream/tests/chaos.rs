@@ -86,8 +86,7 @@ async fn after_kills_restarts_and_rebalances_the_tables_equal_the_model() {
     }
     assert!(kills >= 5, "{kills}");
     instances.running.into_iter().for_each(Running::kill);
-    let log = program.ok(&["run", "--until", "end", "--report-every-s", "60"]);
-    let last: serde_json::Value = serde_json::from_str(log.lines().rfind(|line| line.starts_with('{')).unwrap()).unwrap();
+    let last = program.run_to_end(&[]);
     eprintln!(
         "{} records, {} refused, {kills} kills, {ended} instances ended by themselves; the last run: {last}",
         model.records,
@@ -97,8 +96,7 @@ async fn after_kills_restarts_and_rebalances_the_tables_equal_the_model() {
     let letters: BTreeSet<_> = broker::dead_letters(ERROR_TOPIC).into_iter().collect();
     assert_eq!(letters, model.refused, "each dead letter is in the error topic, at least once");
     // Everything once more: all of it is known.
-    let log = program.ok(&["run", "--until", "end", "--reset", "--report-every-s", "60"]);
-    let last: serde_json::Value = serde_json::from_str(log.lines().rfind(|line| line.starts_with('{')).unwrap()).unwrap();
+    let last = program.run_to_end(&["--reset"]);
     assert_eq!((last["rows"].as_u64(), last["deletes"].as_u64()), (Some(0), Some(0)), "{last}");
     model.compare(&program);
 }

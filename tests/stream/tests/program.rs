@@ -48,6 +48,12 @@ impl Program {
         out.into_owned()
     }
 
+    /// Reads the topics to their ends; the last numbers that it told.
+    pub fn run_to_end(&self, arguments: &[&str]) -> Value {
+        let log = self.ok(&[&["run", "--until", "end", "--report-every-s", "60"], arguments].concat());
+        serde_json::from_str(log.lines().rfind(|line| line.starts_with('{')).unwrap()).unwrap()
+    }
+
     /// Runs a command that must fail; its exit code and what it printed.
     pub fn fails(&self, arguments: &[&str]) -> (Option<i32>, String) {
         let output = self.command(arguments).output().unwrap();

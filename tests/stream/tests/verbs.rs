@@ -59,11 +59,7 @@ fn http_get(address: &str) -> String {
 #[tokio::test]
 async fn starting_positions_are_those_of_the_command_line() {
     let (program, model) = filled("start.", 3_000).await;
-    let records = |arguments: &[&str]| -> u64 {
-        let log = program.ok(&[&["run", "--until", "end"], arguments].concat());
-        let last = log.lines().rfind(|line| line.starts_with('{')).unwrap().to_owned();
-        serde_json::from_str::<serde_json::Value>(&last).unwrap()["records"].as_u64().unwrap()
-    };
+    let records = |arguments: &[&str]| program.run_to_end(arguments)["records"].as_u64().unwrap();
     assert_eq!(records(&["--group", "late", "--start", "latest"]), 0);
     assert_eq!(records(&["--group", "future", "--start", "2100-01-01T00:00:00Z"]), 0);
     let (code, text) = program.fails(&["run", "--until", "end", "--group", "none", "--start", "committed"]);
@@ -90,7 +86,7 @@ async fn two_instances_read_to_the_end_together() {
 #[tokio::test]
 async fn a_rewind_and_a_replay_give_the_same_rows() {
     let (program, model) = filled("back.", 20_000).await;
-    program.ok(&["run", "--until", "end", "--batch-size", "1000"]);
+    program.run_to_end(&["--batch-size", "1000"]);
     model.compare(&program);
     let rewound: Value =
         serde_json::from_str(&program.ok(&["rewind", "--table", "lake.invoices", "--to", "back.mixed:0:500", "--json"])).unwrap();
@@ -103,7 +99,7 @@ async fn a_rewind_and_a_replay_give_the_same_rows() {
         .map(|replay| format!("{}:{}:{}", replay["topic"].as_str().unwrap(), replay["partition"], replay["from"]))
         .collect();
     let seeks = positions.iter().flat_map(|position| ["--seek", position]);
-    program.ok(&["run", "--until", "end"].into_iter().chain(seeks).collect::<Vec<_>>());
+    program.run_to_end(&seeks.collect::<Vec<_>>());
     model.compare(&program);
 }
 
@@ -120,7 +116,7 @@ async fn refused_records_are_applied_when_their_cause_is_mended() {
         fate: Fate::Refused("CHECK_FAILED"),
     };
     let (program, model) = filled_with("mend.", 3_000, (100_000..100_050).map(refused).collect()).await;
-    program.ok(&["run", "--until", "end", "--batch-size", "500"]);
+    program.run_to_end(&["--batch-size", "500"]);
     model.compare(&program);
     program.reconfigure("checks = [\"total >= 0\"]", "checks = [\"total >= -10\"]");
     let redriven = program.ok(&["errors", "redrive", "--table", "lake.orders", "--code", "CHECK_FAILED", "--json"]);
@@ -131,6 +127,6 @@ async fn refused_records_are_applied_when_their_cause_is_mended() {
     assert_eq!(again["fates"].get("applied"), None, "{again}");
     assert_eq!(program.rows("lake.orders"), orders);
     // What Kafka delivers again is known, redriven records too.
-    program.ok(&["run", "--until", "end", "--reset"]);
+    program.run_to_end(&["--reset"]);
     assert_eq!(program.rows("lake.orders").len(), orders.len());
 }
