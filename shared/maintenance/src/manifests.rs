@@ -144,6 +144,7 @@ impl Job for Manifests {
                 work.commits = 1;
                 work.notes.push(format!("{replaced} manifests became {written}"));
             }
+            ManifestOutcome::NoGain { .. } => work.notes.push("the manifests cannot become half as many; they stay".to_owned()),
             ManifestOutcome::Stale { .. } => {
                 work.conflicts = 1;
                 work.left = "a writer replaced one of the manifests; the next run plans again".to_owned();

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, HashSet};
 
 use async_trait::async_trait;
-use iceberg::spec::{ManifestContentType, ManifestFile, Operation, Snapshot, TableMetadata};
+use iceberg::spec::{ManifestContentType, ManifestFile, Operation, SchemaRef, Snapshot, TableMetadata};
 use sluice_model::TableName;
 use uuid::Uuid;
 
@@ -70,6 +70,11 @@ pub enum ManifestOutcome {
         /// The table as it is.
         version: TableVersion,
     },
+    /// They cannot become at most half as many, which only their content shows; nothing was written.
+    NoGain {
+        /// The table as it is.
+        version: TableVersion,
+    },
 }
 
 /// The manifests of the current snapshot that list live files.
@@ -88,7 +93,7 @@ pub async fn manifest_facts(version: &TableVersion) -> Result<Vec<ManifestFacts>
     Ok(facts.collect())
 }
 
-/// Merges the manifests at `paths` into ones of about `target_bytes`, one commit.
+/// Merges the manifests at `paths` into ones of about `target_bytes`, one commit, where that makes them at most half as many.
 ///
 /// # Errors
 /// [`TableError::Unsupported`] for tables of format version 3, whose row ids this version does not carry over; else as every commit.
@@ -100,7 +105,7 @@ pub async fn rewrite_manifests(
     check_rewritable(&version.metadata)?;
     let identity = new_identity(version, context.ids)?;
     let paths: HashSet<&str> = paths.iter().map(String::as_str).collect();
-    let mut change = RewriteManifests { table_uuid: version.metadata.uuid(), paths, target_bytes, identity, merged: None };
+    let mut change = RewriteManifests { table_uuid: version.metadata.uuid(), paths, target_bytes, identity, clusters: None, merged: None };
     Ok(match commit(ops, &mut change, (Some(Base::new(version.clone())), context)).await? {
         Ended::Landed { version, attempts } => ManifestOutcome::Committed {
             version,
@@ -109,7 +114,8 @@ pub async fn rewrite_manifests(
             written: change.merged.map_or(0, |merged| merged.len()),
             attempts,
         },
-        Ended::Refused { version, refusal: Gone } => ManifestOutcome::Stale { version },
+        Ended::Refused { version, refusal: Refusal::Gone } => ManifestOutcome::Stale { version },
+        Ended::Refused { version, refusal: Refusal::NoGain } => ManifestOutcome::NoGain { version },
     })
 }
 
@@ -118,41 +124,83 @@ struct RewriteManifests<'a> {
     paths: HashSet<&'a str>,
     target_bytes: u64,
     identity: SnapshotIdentity,
+    /// Read in the first attempt that gets so far, until they are written.
+    clusters: Option<Vec<Cluster>>,
     /// Written in the first attempt that gets so far: manifests do not change, so they serve every attempt.
     merged: Option<Vec<ManifestFile>>,
 }
 
-struct Gone;
+enum Refusal {
+    Gone,
+    NoGain,
+}
 
 /// Live entries of manifests that may stand in one.
 struct Cluster {
-    schema: iceberg::spec::SchemaRef,
+    content: ManifestContentType,
+    spec_id: i32,
+    schema: SchemaRef,
     bytes: u64,
     /// With their partitions, for sorting.
     files: Vec<(String, Existing)>,
 }
 
-impl RewriteManifests<'_> {
-    async fn merge(&self, version: &TableVersion, manifests: &[ManifestFile]) -> Result<Vec<ManifestFile>, TableError> {
-        let mut clusters: BTreeMap<(ManifestContent, i32, i32), Cluster> = BTreeMap::new();
-        let mut before = 0_usize;
-        for manifest in manifests {
-            let path = &manifest.manifest_path;
-            let loaded = manifest.load_manifest(&version.file_io).await.map_err(TableError::iceberg(format!("reading {path}")))?;
-            let schema = loaded.metadata().schema().clone();
-            // Values of a partition are written by the types of the manifest's schema: those of two schemas may differ.
-            let key = (manifest.content.into(), manifest.partition_spec_id, schema.schema_id());
-            let cluster = clusters.entry(key).or_insert_with(|| Cluster { schema, bytes: 0, files: Vec::new() });
-            cluster.bytes += manifest.manifest_length.max(0).cast_unsigned();
-            let live = existing(manifest, &loaded)?.into_iter();
-            let partition = |file: &Existing| path_of(&version.metadata, manifest.partition_spec_id, file.file.partition());
-            let held = cluster.files.len();
-            cluster.files.extend(live.map(|file| (partition(&file), file)));
-            before += cluster.files.len() - held;
+impl Cluster {
+    fn of(manifest: &ManifestFile, schema: SchemaRef) -> Self {
+        Self { content: manifest.content, spec_id: manifest.partition_spec_id, schema, bytes: 0, files: Vec::new() }
+    }
+
+    /// How many files stand in a manifest of about `target_bytes`.
+    fn files_each(&self, target_bytes: u64) -> usize {
+        let count = usize::try_from(self.bytes.div_ceil(target_bytes.max(1))).unwrap_or(usize::MAX).max(1);
+        self.files.len().div_ceil(count).max(1)
+    }
+}
+
+/// The live entries of manifests, by what may stand in one.
+async fn clusters(version: &TableVersion, manifests: &[ManifestFile]) -> Result<Vec<Cluster>, TableError> {
+    let metadata = &version.metadata;
+    let mut clusters: BTreeMap<(ManifestContent, i32, String), Cluster> = BTreeMap::new();
+    for manifest in manifests {
+        let path = &manifest.manifest_path;
+        let loaded = manifest.load_manifest(&version.file_io).await.map_err(TableError::iceberg(format!("reading {path}")))?;
+        let schema = loaded.metadata().schema().clone();
+        // Values of a partition are written by the types of the manifest's schema: those of two schemas may differ, and mostly do not.
+        let kind = loaded.metadata().partition_spec().partition_type(&schema);
+        let kind = kind.map_err(TableError::iceberg(format!("reading the partitions of {path}")))?;
+        let key = (manifest.content.into(), manifest.partition_spec_id, format!("{kind:?}"));
+        let cluster = clusters.entry(key).or_insert_with(|| Cluster::of(manifest, schema.clone()));
+        if schema.schema_id() > cluster.schema.schema_id() {
+            cluster.schema = schema;
         }
-        let mut merged = Vec::new();
-        for ((content, spec_id, _), cluster) in clusters {
-            self.write(version, (content, spec_id, cluster), &mut merged).await?;
+        cluster.bytes += manifest.manifest_length.max(0).cast_unsigned();
+        for file in existing(manifest, &loaded)? {
+            cluster.files.push((path_of(metadata, manifest.partition_spec_id, file.file.partition()), file));
+        }
+    }
+    Ok(clusters.into_values().collect())
+}
+
+impl RewriteManifests<'_> {
+    /// Reads the manifests, unless an earlier attempt did; whether they become at most half as many.
+    async fn pays(&mut self, version: &TableVersion, manifests: &[ManifestFile]) -> Result<bool, TableError> {
+        if self.merged.is_some() {
+            return Ok(true);
+        }
+        let clusters = match self.clusters.take() {
+            Some(clusters) => clusters,
+            None => clusters(version, manifests).await?,
+        };
+        let after: usize = clusters.iter().map(|cluster| cluster.files.len().div_ceil(cluster.files_each(self.target_bytes))).sum();
+        self.clusters = Some(clusters);
+        Ok(after * 2 <= manifests.len())
+    }
+
+    async fn merge(&mut self, version: &TableVersion) -> Result<Vec<ManifestFile>, TableError> {
+        let (mut merged, clusters) = (Vec::new(), self.clusters.take().unwrap_or_default());
+        let before: usize = clusters.iter().map(|cluster| cluster.files.len()).sum();
+        for cluster in clusters {
+            self.write(version, cluster, &mut merged).await?;
         }
         let after: u64 = merged.iter().map(|manifest| u64::from(manifest.existing_files_count.unwrap_or(0))).sum();
         if after != before as u64 {
@@ -161,23 +209,14 @@ impl RewriteManifests<'_> {
         Ok(merged)
     }
 
-    async fn write(
-        &self,
-        version: &TableVersion,
-        (content, spec_id, mut cluster): (ManifestContent, i32, Cluster),
-        merged: &mut Vec<ManifestFile>,
-    ) -> Result<(), TableError> {
+    async fn write(&self, version: &TableVersion, mut cluster: Cluster, merged: &mut Vec<ManifestFile>) -> Result<(), TableError> {
         cluster.files.sort_by(|(a, x), (b, y)| (a, x.number).cmp(&(b, y.number)));
-        let count = usize::try_from(cluster.bytes.div_ceil(self.target_bytes.max(1))).unwrap_or(usize::MAX).max(1);
-        let most = cluster.files.len().div_ceil(count).max(1);
-        let content = match content {
-            ManifestContent::Data => ManifestContentType::Data,
-            ManifestContent::Deletes => ManifestContentType::Deletes,
-        };
+        let most = cluster.files_each(self.target_bytes);
         let mut files = cluster.files.into_iter().map(|(_, file)| file).peekable();
         while files.peek().is_some() {
             let path = format!("{}/metadata/{}-c{}.avro", version.metadata.location(), self.identity.commit_id, merged.len());
-            let place = ManifestPlace { path: &path, spec_id, content, snapshot_id: self.identity.snapshot_id };
+            let (spec_id, content, snapshot_id) = (cluster.spec_id, cluster.content, self.identity.snapshot_id);
+            let place = ManifestPlace { path: &path, spec_id, content, snapshot_id };
             merged.push(write_existing(version, cluster.schema.clone(), &place, files.by_ref().take(most).collect()).await?);
         }
         Ok(())
@@ -189,7 +228,7 @@ impl RewriteManifests<'_> {
             before.into_iter().partition(|manifest| self.paths.contains(manifest.manifest_path.as_str()));
         let merged = match self.merged.take() {
             Some(merged) => merged,
-            None => self.merge(&base.version, &replaced).await?,
+            None => self.merge(&base.version).await?,
         };
         let mut summary = kept_summary(&base.version.metadata)?;
         let counts = [("manifests-created", merged.len()), ("manifests-kept", manifests.len()), ("manifests-replaced", replaced.len())];
@@ -209,7 +248,7 @@ impl RewriteManifests<'_> {
 
 #[async_trait]
 impl Change for RewriteManifests<'_> {
-    type Refusal = Gone;
+    type Refusal = Refusal;
 
     fn table_uuid(&self) -> Uuid {
         self.table_uuid
@@ -223,9 +262,13 @@ impl Change for RewriteManifests<'_> {
         TableError::UnknownOutcome { name, snapshot_id: self.identity.snapshot_id, what }
     }
 
-    async fn judge(&mut self, base: &mut Base, _attempts: u32) -> Result<Option<Gone>, TableError> {
-        let held = carried(base.manifests().await?).filter(|manifest| self.paths.contains(manifest.manifest_path.as_str())).count();
-        Ok(if held == self.paths.len() { None } else { Some(Gone) })
+    async fn judge(&mut self, base: &mut Base, _attempts: u32) -> Result<Option<Refusal>, TableError> {
+        let named = |manifest: &ManifestFile| self.paths.contains(manifest.manifest_path.as_str());
+        let held: Vec<ManifestFile> = carried(base.manifests().await?).filter(named).collect();
+        if held.len() != self.paths.len() {
+            return Ok(Some(Refusal::Gone));
+        }
+        Ok(if self.pays(&base.version, &held).await? { None } else { Some(Refusal::NoGain) })
     }
 
     async fn stage(&mut self, base: &mut Base, attempt: Attempt) -> Result<StagedChange, TableError> {

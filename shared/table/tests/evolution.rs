@@ -12,6 +12,7 @@ use arrow_schema::{DataType, Fields};
 use iceberg::spec::{Literal, NestedField, PrimitiveType, Schema, Type};
 use sluice_model::{Class, Column, ColumnType, TableSchema};
 use sluice_table::arrow::arrow_schema;
+use sluice_table::manifest_rewrite::{ManifestOutcome, manifest_facts, rewrite_manifests};
 use sluice_table::{DeltaOutcome, RowDelta, StaleReason, TableCreation, TableVersion, lookup, prepare, scan};
 use sluice_testkit::{foreign, tables};
 use support::Fixture;
@@ -114,6 +115,36 @@ async fn deletes_reach_partitions_of_before_a_promotion() {
         let batches = scan(&version, None, &arrow_schema(&new_schema()).unwrap()).await.unwrap();
         assert_eq!(batches.iter().map(RecordBatch::num_rows).sum::<usize>(), 4, "{by}");
     }
+}
+
+/// What rewriting all manifests of the table ends as.
+async fn rewritten(table: &Fixture, version: &TableVersion) -> ManifestOutcome {
+    let paths: Vec<String> = manifest_facts(version).await.unwrap().into_iter().map(|manifest| manifest.path).collect();
+    rewrite_manifests(&*table.ops, (version, &paths, 8 << 20), &table.services.commit_context()).await.unwrap()
+}
+
+#[tokio::test]
+async fn manifests_of_two_schemas_become_one_where_their_partitions_are_of_one_type() {
+    let table = Fixture::of(&TableCreation::of(old_schema())).await;
+    evolved(&table).await;
+    let version = table.apply(RowDelta { rows: Some(new_rows(&[5])), ..RowDelta::on(&table.now().await) }).await;
+    let outcome = rewritten(&table, &version).await;
+    let ManifestOutcome::Committed { version, replaced, written, .. } = outcome else { panic!("{outcome:?}") };
+    assert_eq!((replaced, written), (4, 2), "three of data, one of deletes");
+    let batches = scan(&version, None, &arrow_schema(&new_schema()).unwrap()).await.unwrap();
+    assert_eq!(batches.iter().map(RecordBatch::num_rows).sum::<usize>(), 5);
+}
+
+#[tokio::test]
+async fn manifests_whose_partitions_are_of_two_types_stay_and_nothing_is_committed() {
+    let mut creation = TableCreation::of(old_schema());
+    creation.partition_by.push(sluice_model::TransformedColumn::parse("id").unwrap());
+    let table = Fixture::of(&creation).await;
+    evolved(&table).await;
+    let version = table.now().await;
+    let outcome = rewritten(&table, &version).await;
+    assert!(matches!(outcome, ManifestOutcome::NoGain { .. }), "{outcome:?}");
+    assert_eq!(table.now().await.metadata_location, version.metadata_location);
 }
 
 #[tokio::test]
