@@ -1,11 +1,13 @@
 //! The Glue Data Catalog (moto, with Glue's compare-and-set).
 
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpListener;
 use std::sync::Arc;
 
 use aws_sdk_glue::Client;
 use aws_sdk_glue::config::Region;
 use aws_sdk_glue::types::{Column, DatabaseInput, StorageDescriptor, Table, TableInput};
-use sluice_catalog::{GlueCatalog, GlueConfig};
+use sluice_catalog::{AwsConfig, GlueCatalog, GlueConfig};
 use sluice_model::{Class, TableName};
 use sluice_table::{Catalog, TableError};
 use sluice_testkit::tables::{apply, create, creation, delta, name, rows};
@@ -106,4 +108,50 @@ async fn a_database_may_have_a_place_of_its_own() {
     let elsewhere = TableName::parse("elsewhere.t").unwrap();
     let error = catalog.create(&elsewhere, &creation(&[])).await.unwrap_err();
     assert!(matches!(&error, TableError::Unsupported(what) if what.contains("catalog.warehouse")), "{error}");
+}
+
+/// A Glue that knows one call: the answer to GetTableOptimizer, as AWS writes it.
+fn glue_that_answers(status: u16, body: &'static str) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let mut reader = BufReader::new(&stream);
+            let (mut head, mut length) = (String::new(), 0);
+            while reader.read_line(&mut head).unwrap() > 2 {
+                let line = head.lines().last().unwrap().to_ascii_lowercase();
+                length = line.strip_prefix("content-length: ").map_or(length, |text| text.parse().unwrap());
+            }
+            let mut asked = vec![0; length];
+            reader.read_exact(&mut asked).unwrap();
+            let asked: serde_json::Value = serde_json::from_slice(&asked).unwrap();
+            let expected = serde_json::json!({"CatalogId": "111122223333", "DatabaseName": "shop", "TableName": "t", "Type": "compaction"});
+            assert!(head.to_ascii_lowercase().contains("x-amz-target: awsglue.gettableoptimizer\r\n"), "{head}");
+            assert_eq!(asked, expected);
+            let kind = "content-type: application/x-amz-json-1.1\r\nconnection: close";
+            write!(&stream, "HTTP/1.1 {status} x\r\n{kind}\r\ncontent-length: {}\r\n\r\n{body}", body.len()).unwrap();
+        }
+    });
+    address
+}
+
+/// Who else compacts a table, on the wire: moto has no table optimizers.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_table_optimizer_is_found_where_it_is_enabled() {
+    let enabled = r#"{"CatalogId":"111122223333","DatabaseName":"shop","TableName":"t","TableOptimizer":{"type":"compaction","configuration":{"roleArn":"arn:aws:iam::111122223333:role/glue","enabled":true,"compactionConfiguration":{"icebergConfiguration":{"strategy":"binpack"}}},"lastRun":{"eventType":"completed","startTimestamp":1.7726E9}}}"#;
+    let disabled =
+        r#"{"TableOptimizer":{"type":"compaction","configuration":{"roleArn":"arn:aws:iam::111122223333:role/glue","enabled":false}}}"#;
+    let none = r#"{"__type":"EntityNotFoundException","Message":"Table optimizer not found."}"#;
+    let denied = r#"{"__type":"AccessDeniedException","Message":"not authorized to perform: glue:GetTableOptimizer"}"#;
+    let ask = |status, body| async move {
+        let aws = AwsConfig { region: Some("eu-central-1".to_owned()), endpoint: Some(glue_that_answers(status, body)) };
+        let config = GlueConfig { warehouse: None, catalog_id: Some("111122223333".to_owned()), aws, storage: storage() };
+        GlueCatalog::open(config, services()).await.unwrap().compacted_by(&name("t")).await
+    };
+    assert!(ask(200, enabled).await.unwrap().is_some());
+    assert_eq!(ask(200, disabled).await.unwrap(), None);
+    assert_eq!(ask(400, none).await.unwrap(), None);
+    let error = ask(400, denied).await.unwrap_err();
+    assert_eq!(error.class(), Class::Fatal);
+    assert!(error.to_string().contains("glue:GetTableOptimizer"), "{error}");
 }

@@ -4,6 +4,8 @@
 
 #[cfg(feature = "aws")]
 mod aws;
+#[cfg(feature = "aws")]
+mod config_in_s3;
 mod counting;
 #[cfg(any(feature = "hive", feature = "postgres"))]
 mod faults;
