@@ -31,9 +31,18 @@ def test_the_table_is_worked_out_from_the_formulas():
         assert math.isclose(shown[1], expected[1], abs_tol=0.5), (rate, window, tables, expected)
 
 
+def emitted(module):
+    """The metrics that an event of telemetry emits."""
+    source = (ROOT / f"shared/telemetry/src/{module}.rs").read_text().split("#[cfg(test)]")[0]
+    return set(re.findall(r"Metric::([A-Z]\w+)", source))
+
+
 def test_metrics_and_alarms_are_counted():
-    plain = [name for name in metrics() if not name.startswith("dead_letters_")]
-    assert f"({len(plain)} + codes" in TEXT
+    # Those of dead letters are counted by their codes.
+    of_a_batch = emitted("batch") - {"DeadLetters"}
+    assert f"({len(of_a_batch)} + codes" in TEXT
+    assert f"{len(emitted('job'))} names for each of the four maintenance functions" in TEXT
+    assert len(of_a_batch | emitted("job")) == len([name for name in metrics() if not name.startswith("dead_letters_")])
     assert f"0.10 · {len(alarms())} " in TEXT
 
 

@@ -11,6 +11,11 @@ pub static INGEST: LazyLock<PathBuf> = LazyLock::new(|| built("sluice-ingest", "
 
 /// The Lambda that tries refused records again.
 pub static REDRIVE: LazyLock<PathBuf> = LazyLock::new(|| built("sluice-redrive", "redrive"));
+/// The Lambdas of maintenance.
+pub static COMPACT: LazyLock<PathBuf> = LazyLock::new(|| built("sluice-compact", "compact"));
+pub static REWRITE_MANIFESTS: LazyLock<PathBuf> = LazyLock::new(|| built("sluice-rewrite-manifests", "rewrite-manifests"));
+pub static EXPIRE_SNAPSHOTS: LazyLock<PathBuf> = LazyLock::new(|| built("sluice-expire-snapshots", "expire-snapshots"));
+pub static REMOVE_ORPHANS: LazyLock<PathBuf> = LazyLock::new(|| built("sluice-remove-orphans", "remove-orphans"));
 
 /// The path of a binary of a package, after building it.
 fn built(package: &str, binary: &str) -> PathBuf {

@@ -9,8 +9,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
 
-use crate::binaries::{INGEST, REDRIVE};
+use crate::binaries::{COMPACT, EXPIRE_SNAPSHOTS, INGEST, REDRIVE, REMOVE_ORPHANS, REWRITE_MANIFESTS};
 use crate::lake::{Sent, event, sent};
+use crate::maintenance::{lake, rows};
 
 /// One invocation: the event and how long the function has.
 struct Invocation {
@@ -230,6 +231,73 @@ fn an_invocation_writes_one_line_which_is_its_account_and_its_metrics() {
     let [_, failed] = function.lines().try_into().unwrap();
     assert_eq!((&failed["error_type"], failed["invocations_failed"].as_i64()), (&json!("EVENT_NOT_KAFKA"), Some(1)));
     assert!(metrics(&failed).all(|name| name != "unbalanced" && name != "records_received"), "{failed}");
+}
+
+/// The answer of a function, which must not be an error.
+fn answered(function: &Function, request: &Value) -> Value {
+    let (path, reply) = function.invoke(request.to_string().into_bytes(), Duration::from_secs(900));
+    assert!(path.ends_with("/response"), "{path} {reply}");
+    reply
+}
+
+fn kinds(reply: &Value) -> Vec<&str> {
+    reply["reports"].as_array().unwrap().iter().map(|report| report["outcome"]["kind"].as_str().unwrap()).collect()
+}
+
+/// What the template's schedule named `schedule` asks.
+fn scheduled(schedule: &str) -> Value {
+    let template = concat!(env!("CARGO_MANIFEST_DIR"), "/../infra/sam/maintenance.yaml");
+    let template = std::fs::read_to_string(template).unwrap();
+    let (_, resource) = template.split_once(&format!("\n  {schedule}:\n")).unwrap();
+    let (_, input) = resource.split_once("Input: '").unwrap();
+    serde_json::from_str(input.split_once('\'').unwrap().0).unwrap()
+}
+
+#[test]
+fn the_maintenance_functions_do_what_their_schedules_ask_and_change_no_row() {
+    let lake = lake();
+    let config = std::fs::read_to_string(lake.path().join("sluice.toml")).unwrap();
+    let before = rows(lake.path());
+    let functions = [
+        // First, because compaction leaves too few manifests to rewrite.
+        (&REWRITE_MANIFESTS, "RewriteManifestsTimer", "done"),
+        (&COMPACT, "CompactTimer", "done"),
+        (&EXPIRE_SNAPSHOTS, "ExpireSnapshotsTimer", "done"),
+        (&REMOVE_ORPHANS, "RemoveOrphansTimer", "nothing-due"),
+    ];
+    for (binary, schedule, expected) in functions {
+        let function = Function::of(binary, lake.path(), &config);
+        let reply = answered(&function, &scheduled(schedule));
+        assert!(kinds(&reply).contains(&expected), "{schedule}: {reply:#}");
+        assert_eq!((rows(lake.path()), reply["mb_seconds"].is_u64()), (before.clone(), true), "{schedule}");
+        // A plain EventBridge rule asks with its own event, and once more there is less to do.
+        let nightly = include_str!("../../events/schedule/nightly.json");
+        let again = answered(&function, &serde_json::from_str(nightly).unwrap());
+        assert!(kinds(&again).iter().all(|kind| *kind == "nothing-due"), "{schedule}: {again:#}");
+        let (path, error) = function.invoke(b"{\"tabels\": [\"*\"]}".to_vec(), MINUTE);
+        assert_eq!((path.ends_with("/error"), &error["errorType"]), (true, &json!("REQUEST_INVALID")), "{error}");
+        let [did, _, refused] = function.lines().try_into().unwrap();
+        assert_eq!((&did["message"], &refused["invocations_failed"]), (&json!("maintained"), &json!(1)));
+        assert!(metrics(&did).all(|name| !did[name].is_null()), "{did}");
+    }
+    assert_eq!(rows(lake.path()), before);
+}
+
+#[test]
+fn compaction_tells_what_readers_had_to_bear() {
+    let lake = lake();
+    let config = std::fs::read_to_string(lake.path().join("sluice.toml")).unwrap();
+    let function = Function::of(&COMPACT, lake.path(), &config);
+    let reply = answered(&function, &json!({"mode": "plan"}));
+    let worst = |key: &str| reply["reports"].as_array().unwrap().iter().filter_map(|report| report["burden"][key].as_i64()).max().unwrap();
+    let [line] = function.lines().try_into().unwrap();
+    let told = |name: &str| line[name].as_array().unwrap()[0].as_i64().unwrap();
+    assert_eq!(
+        ["small_files", "delete_files", "equality_deletes"].map(worst),
+        ["table_small_files", "table_delete_files", "table_equality_deletes"].map(told)
+    );
+    assert!(worst("small_files") > 1, "{reply:#}");
+    assert_eq!((&line["job"], line["tables_maintained"].as_i64()), (&json!("compact"), Some(0)));
 }
 
 /// The names of the metrics that CloudWatch takes from a line.

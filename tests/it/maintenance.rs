@@ -19,7 +19,7 @@ fn json(folder: &Path, arguments: &[&str]) -> Vec<Value> {
 }
 
 /// The demo's lake, whose tables are small: everything in it is worth compacting.
-fn lake() -> tempfile::TempDir {
+pub fn lake() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     let output = sluice(folder.path(), &["demo", "--dir", "."]);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -31,7 +31,8 @@ fn lake() -> tempfile::TempDir {
     folder
 }
 
-fn rows(folder: &Path) -> Vec<(String, Vec<String>)> {
+/// All rows of all tables, as text.
+pub fn rows(folder: &Path) -> Vec<(String, Vec<String>)> {
     let tables = json(folder, &["table", "list"]);
     let names = tables[0].as_array().unwrap().iter().map(|table| table["table"].as_str().unwrap().to_owned());
     names

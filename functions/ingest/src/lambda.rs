@@ -4,7 +4,6 @@
 //! copy) and hands it over by request id, so that a 6 MB event is read where it lies.
 
 use std::collections::HashMap;
-use std::io::Write as _;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context as TaskContext, Poll};
@@ -13,6 +12,7 @@ use bytes::Bytes;
 use lambda_runtime::{Context, Diagnostic, Error, LambdaEvent, LambdaInvocation, Runtime, service_fn};
 use serde::de::IgnoredAny;
 use sluice_model::Deadline;
+use sluice_runtime::environment;
 use sluice_telemetry::Place;
 use tower::{Layer, Service};
 
@@ -50,16 +50,8 @@ async fn handle(ingest: &Ingest, body: &[u8], (context, reporter): (&Context, &R
     let mut event = reporter.event(&result, started_ms, now_ms);
     event.request_id.clone_from(&context.request_id);
     event.event_bytes = body.len();
-    print(&event.line(Place { function: &context.env_config.function_name, now_ms }));
+    environment::print_line(&event.line(Place { function: &context.env_config.function_name, now_ms }));
     result.map_err(|error| diagnostic(&error))
-}
-
-/// Writes a line at once. CloudWatch takes metrics only from a line of their own, and a log that cannot be written fails no batch.
-fn print(line: &str) {
-    let mut out = std::io::stdout().lock();
-    if let Err(error) = out.write_all(format!("{line}\n").as_bytes()).and_then(|()| out.flush()) {
-        tracing::warn!(%error, "the invocation's line cannot be written");
-    }
 }
 
 fn diagnostic(error: &IngestError) -> Diagnostic {

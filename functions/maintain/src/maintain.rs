@@ -66,6 +66,27 @@ pub enum MaintainError {
     Tables(Box<Reply>),
 }
 
+impl MaintainError {
+    /// A stable code.
+    #[must_use]
+    pub const fn code(&self) -> &'static str {
+        match self {
+            Self::Request(_) => "REQUEST_INVALID",
+            Self::Maintenance(_) => "MAINTENANCE_FAILED",
+            Self::Tables(_) => "TABLES_FAILED",
+        }
+    }
+
+    /// What became of the tables all the same.
+    #[must_use]
+    pub fn reports(&self) -> &[Report] {
+        match self {
+            Self::Request(_) | Self::Maintenance(_) => &[],
+            Self::Tables(reply) => &reply.reports,
+        }
+    }
+}
+
 impl From<StorageError> for MaintainError {
     fn from(error: StorageError) -> Self {
         Self::Maintenance(error.into())

@@ -2,9 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use sluice_maintenance::Selector;
 use sluice_maintenance::compact::WhereOthersCompact;
 use sluice_maintenance::orphans::PlanFormat;
+use sluice_maintenance::{Compact, Expire, Job as _, Manifests, Orphans, Selector};
 
 /// The jobs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,6 +17,19 @@ pub enum JobName {
     Orphans,
     /// Many small manifests become few.
     Manifests,
+}
+
+impl JobName {
+    /// As in the command line.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Compact => Compact::NAME,
+            Self::Expire => Expire::NAME,
+            Self::Orphans => Orphans::NAME,
+            Self::Manifests => Manifests::NAME,
+        }
+    }
 }
 
 /// How far to go.

@@ -4,6 +4,7 @@ use async_trait::async_trait;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::compact::Burden;
 use crate::lease::Lease;
 use crate::report::Work;
 use crate::{MaintenanceError, Table};
@@ -12,6 +13,11 @@ use crate::{MaintenanceError, Table};
 pub trait Plan: Serialize + DeserializeOwned + Send + Sync {
     /// Whether there is nothing to do.
     fn is_empty(&self) -> bool;
+
+    /// What the table's readers have to bear, where the job looked at that.
+    fn burden(&self) -> Option<Burden> {
+        None
+    }
 
     /// For a person: one sentence.
     fn headline(&self) -> String;

@@ -4,6 +4,8 @@ use serde::Serialize;
 use sluice_model::TableName;
 use sluice_table::TableVersion;
 
+use crate::compact::Burden;
+
 /// How it ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case", tag = "kind", content = "why")]
@@ -22,6 +24,17 @@ pub enum Outcome {
     Failed(String),
 }
 
+impl Outcome {
+    /// Whether nobody needs to look at it.
+    #[must_use]
+    pub const fn is_settled(&self) -> bool {
+        match self {
+            Self::NothingDue | Self::Planned | Self::Done | Self::StoodDown(_) => true,
+            Self::Partial(_) | Self::Failed(_) => false,
+        }
+    }
+}
+
 /// A table in numbers, from the summary of its current snapshot.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Measures {
@@ -33,6 +46,8 @@ pub struct Measures {
     pub bytes: u64,
     /// Snapshots in the metadata.
     pub snapshots: u64,
+    /// When the current snapshot was committed, in milliseconds since 1970; `None` when there is none.
+    pub committed_ms: Option<i64>,
 }
 
 impl Measures {
@@ -46,6 +61,7 @@ impl Measures {
             delete_files: total("total-delete-files"),
             bytes: total("total-files-size"),
             snapshots: version.metadata.snapshots().len() as u64,
+            committed_ms: version.metadata.current_snapshot().map(|snapshot| snapshot.timestamp_ms()),
         }
     }
 }
@@ -86,6 +102,8 @@ pub struct Report {
     pub outcome: Outcome,
     /// The plan, as it was executed.
     pub plan: serde_json::Value,
+    /// What the table's readers had to bear before, where the job looked at that.
+    pub burden: Option<Burden>,
     /// Before.
     pub before: Measures,
     /// After.
@@ -94,4 +112,13 @@ pub struct Report {
     pub work: Work,
     /// How long it took, in milliseconds.
     pub duration_ms: i64,
+}
+
+impl Report {
+    /// One of a table of which nothing else is known.
+    #[must_use]
+    pub fn of(job: &'static str, table: TableName, outcome: Outcome) -> Self {
+        let (before, after, work) = (Measures::default(), Measures::default(), Work::default());
+        Self { job, table, outcome, plan: serde_json::Value::Null, burden: None, before, after, work, duration_ms: 0 }
+    }
 }

@@ -1,6 +1,5 @@
 //! A job on all selected tables, one after the other.
 
-use serde_json::Value;
 use sluice_model::TableName;
 use sluice_table::TableVersion;
 
@@ -33,23 +32,18 @@ pub async fn run<J: Job>(
     let mut reports = Vec::new();
     for name in context.catalog.tables().await?.into_iter().filter(|name| selector.selects(name)) {
         if context.deadline.has_passed(context.now_ms()) {
-            reports.push(report::<J>(name, Outcome::Partial("the time is over; the next run goes on".to_owned())));
+            reports.push(Report::of(J::NAME, name, Outcome::Partial("the time is over; the next run goes on".to_owned())));
             continue;
         }
         let started = context.now_ms();
         let mut done = match on_table(job, (&name, mode), context, shown).await {
             Ok(done) => done,
-            Err(error) => report::<J>(name, Outcome::Failed(error.to_string())),
+            Err(error) => Report::of(J::NAME, name, Outcome::Failed(error.to_string())),
         };
         done.duration_ms = context.now_ms() - started;
         reports.push(done);
     }
     Ok(reports)
-}
-
-fn report<J: Job>(table: TableName, outcome: Outcome) -> Report {
-    let (before, after, work) = (Measures::default(), Measures::default(), Work::default());
-    Report { job: J::NAME, table, outcome, plan: Value::Null, before, after, work, duration_ms: 0 }
 }
 
 async fn on_table<J: Job>(
@@ -59,20 +53,20 @@ async fn on_table<J: Job>(
     shown: &mut (dyn FnMut(&TableName, &J::Plan) + Send),
 ) -> Result<Report, MaintenanceError> {
     let Some((table, version)) = open(name, context).await? else {
-        return Ok(report::<J>(name.clone(), Outcome::StoodDown("the table is gone".to_owned())));
+        return Ok(Report::of(J::NAME, name.clone(), Outcome::StoodDown("the table is gone".to_owned())));
     };
     let kept_off = match managed(version.metadata.location()) {
         Some(reason) => Some(reason),
         None => job.stands_down(&table).await?,
     };
     if let Some(reason) = kept_off {
-        return Ok(report::<J>(name.clone(), Outcome::StoodDown(reason)));
+        return Ok(Report::of(J::NAME, name.clone(), Outcome::StoodDown(reason)));
     }
     let plan = job.plan(&table).await?;
     shown(name, &plan);
     let json = serde_json::to_value(&plan).map_err(|error| MaintenanceError::BadPlan(error.to_string()))?;
-    let before = Measures::of(&version);
-    let report = |outcome, after, work| Report { plan: json, before, after, work, ..report::<J>(name.clone(), outcome) };
+    let (before, burden) = (Measures::of(&version), plan.burden());
+    let report = |outcome, after, work| Report { plan: json, burden, before, after, work, ..Report::of(J::NAME, name.clone(), outcome) };
     let lease_ms = match mode {
         Mode::Plan if plan.is_empty() => return Ok(report(Outcome::NothingDue, before, Work::default())),
         Mode::Plan => return Ok(report(Outcome::Planned, before, Work::default())),

@@ -3,7 +3,7 @@
 
 mod support;
 
-use sluice_maintenance::compact::{CompactSettings, ProveKeys, Triggers, WhereOthersCompact};
+use sluice_maintenance::compact::{Burden, CompactSettings, ProveKeys, WhereOthersCompact};
 use sluice_maintenance::{Compact, Mode, Outcome};
 use sluice_table::{FileContent, live_files};
 use sluice_testkit::{foreign, tables};
@@ -109,17 +109,17 @@ async fn a_table_is_due_by_its_commits_and_the_time_since_the_last_run() {
 #[tokio::test]
 async fn a_table_is_due_as_soon_as_one_of_the_triggers_that_are_on_is_reached() {
     let lake = lake().await;
-    let due = |due: Triggers| Compact { settings: CompactSettings { due, ..job().settings } };
+    let due = |due: Burden| Compact { settings: CompactSettings { due, ..job().settings } };
     // Six upserts of three rows into at most two buckets, with a delete file beside each data file.
-    let out_of_reach = Triggers { small_files: 13, small_file_bytes: 1 << 40, delete_files: 13, equality_deletes: 19 };
+    let out_of_reach = Burden { small_files: 13, small_file_bytes: 1 << 40, delete_files: 13, equality_deletes: 19 };
     let report = lake.run_in(&due(out_of_reach), "t", Mode::Plan).await;
     let told = report.plan["not_due"].as_str().unwrap();
     assert!(told.contains("equality_deletes 18 of 19"), "{told}");
     for one in [
-        Triggers { small_files: 6, ..Triggers::default() },
-        Triggers { small_file_bytes: 6 * 500, ..out_of_reach },
-        Triggers { delete_files: 6, ..out_of_reach },
-        Triggers { equality_deletes: 18, ..out_of_reach },
+        Burden { small_files: 6, ..Burden::default() },
+        Burden { small_file_bytes: 6 * 500, ..out_of_reach },
+        Burden { delete_files: 6, ..out_of_reach },
+        Burden { equality_deletes: 18, ..out_of_reach },
     ] {
         assert_eq!(lake.run_in(&due(one), "t", Mode::Plan).await.outcome, Outcome::Planned, "{one:?}");
     }

@@ -1,5 +1,6 @@
 //! The real clock and real ids.
 
+use std::io::Write as _;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use sluice_model::{Clock, IdSource};
@@ -42,6 +43,14 @@ pub fn memory_mb() -> Option<u64> {
 #[must_use]
 pub fn secret(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
+}
+
+/// Writes an invocation's line to the standard output, at once. CloudWatch takes metrics only from a line of their own, and a log that cannot be written fails nothing.
+pub fn print_line(line: &str) {
+    let mut out = std::io::stdout().lock();
+    if let Err(error) = out.write_all(format!("{line}\n").as_bytes()).and_then(|()| out.flush()) {
+        tracing::warn!(%error, "the invocation's line cannot be written");
+    }
 }
 
 /// Structured logs on the standard error stream, one JSON object a line; `SLUICE_LOG` filters them (default: `info`).

@@ -5,9 +5,7 @@ use sluice_model::{BatchTally, Class};
 
 use crate::Metric;
 use crate::emf::{Measure, Place, document};
-
-/// The longest text of an error in a line, in bytes: a line is at most 256 KB.
-const MAX_ERROR_BYTES: usize = 8_192;
+use crate::text::{as_i64, cut};
 
 /// What was done for one table that was committed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -193,54 +191,14 @@ fn of_tables(tables: &[TableWork], given_up: i64) -> Vec<Measure> {
     ]
 }
 
-fn as_i64(count: usize) -> i64 {
-    i64::try_from(count).unwrap_or(i64::MAX)
-}
-
-/// As much of a text as a line has room for.
-fn cut(text: &str) -> &str {
-    &text[..text.floor_char_boundary(MAX_ERROR_BYTES)]
-}
-
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
-
     use proptest::prelude::*;
     use sluice_model::ReasonCode;
 
     use super::*;
-    use crate::emf::{DIMENSION, MAX_VALUES};
-
-    /// What the specification of the embedded metric format demands of a document.
-    fn assert_is_emf(line: &str) -> Value {
-        assert!(!line.contains('\n') && line.len() <= 262_144, "{} bytes", line.len());
-        let document: Value = serde_json::from_str(line).unwrap();
-        let metadata = document["_aws"].as_object().unwrap();
-        assert_eq!(metadata.keys().map(String::as_str).collect::<BTreeSet<_>>(), BTreeSet::from(["Timestamp", "CloudWatchMetrics"]));
-        assert!(metadata["Timestamp"].is_i64());
-        for directive in metadata["CloudWatchMetrics"].as_array().unwrap() {
-            assert_eq!(directive.as_object().unwrap().len(), 3);
-            assert!((1..=1024).contains(&directive["Namespace"].as_str().unwrap().len()));
-            for set in directive["Dimensions"].as_array().unwrap() {
-                assert!(set.as_array().unwrap().len() <= 30);
-                for dimension in set.as_array().unwrap() {
-                    assert!((1..=1024).contains(&document[dimension.as_str().unwrap()].as_str().unwrap().len()));
-                }
-            }
-            let metrics = directive["Metrics"].as_array().unwrap();
-            assert!((1..=100).contains(&metrics.len()), "{} metrics", metrics.len());
-            let names: BTreeSet<_> = metrics.iter().map(|metric| metric["Name"].as_str().unwrap()).collect();
-            assert_eq!(names.len(), metrics.len(), "a metric is defined twice");
-            for metric in metrics {
-                assert!(["Count", "Bytes", "Milliseconds", "Seconds"].contains(&metric["Unit"].as_str().unwrap()));
-                let value = &document[metric["Name"].as_str().unwrap()];
-                let values = value.as_array().map_or_else(|| vec![value.clone()], Clone::clone);
-                assert!((1..=MAX_VALUES).contains(&values.len()) && values.iter().all(Value::is_number), "{metric}: {value}");
-            }
-        }
-        document
-    }
+    use crate::emf::{DIMENSION, checked};
+    use crate::text::MAX_ERROR_BYTES;
 
     const PLACE: Place<'static> = Place { function: "sluice-dev-ingest", now_ms: 1_772_360_130_000 };
 
@@ -266,7 +224,7 @@ mod tests {
         let one =
             TableWork { data_files: 1, delete_files: 1, data_file_bytes: 900, attempts: 3, gaps_closed: 0, flush_ms: 7, commit_ms: 30 };
         let two = TableWork { data_files: 2, data_file_bytes: 100, attempts: 1, commit_ms: 20, ..TableWork::default() };
-        let document = assert_is_emf(&event(Some(tally), vec![one, two], Ending::Applied).line(PLACE));
+        let document = checked(&event(Some(tally), vec![one, two], Ending::Applied).line(PLACE));
         let expected = [
             ("records_received", 9),
             ("records_committed", 5),
@@ -301,9 +259,9 @@ mod tests {
         let mut with = event(None, Vec::new(), Ending::Applied);
         with.error_topic = TopicWork { published: 5, without_value: 2, failed: 1 };
         let names = ["error_topic_published", "error_topic_without_value", "error_topic_failed"];
-        let document = assert_is_emf(&with.line(PLACE));
+        let document = checked(&with.line(PLACE));
         assert_eq!(names.map(|name| document[name].as_i64()), [Some(5), Some(2), Some(1)]);
-        let document = assert_is_emf(&event(None, Vec::new(), Ending::Applied).line(PLACE));
+        let document = checked(&event(None, Vec::new(), Ending::Applied).line(PLACE));
         assert_eq!(names.map(|name| document[name].as_i64()), [None; 3]);
     }
 
@@ -312,7 +270,7 @@ mod tests {
         let tally = BatchTally { received: 5, rows: 2, ..BatchTally::default() };
         let tables = vec![Class::Unknown, Class::Conflict];
         let ending = Ending::Failed { code: "TABLES_FAILED".into(), message: "x".into(), class: Class::Unknown, tables };
-        let document = assert_is_emf(&event(Some(tally), Vec::new(), ending).line(PLACE));
+        let document = checked(&event(Some(tally), Vec::new(), ending).line(PLACE));
         assert_eq!((&document["records_undecided"], document.get("unbalanced")), (&json!(3), None));
         let counted = ["invocations_failed", "tables_failed", "commit_unknown", "commit_conflicts"].map(|name| document[name].as_i64());
         assert_eq!(counted, [Some(1), Some(2), Some(1), Some(1)]);
@@ -323,7 +281,7 @@ mod tests {
     fn a_batch_that_failed_before_it_was_read_has_no_account() {
         let message = "é".repeat(100_000);
         let ending = Ending::Failed { code: "EVENT_NOT_KAFKA".into(), message, class: Class::Fatal, tables: Vec::new() };
-        let document = assert_is_emf(&event(None, Vec::new(), ending).line(PLACE));
+        let document = checked(&event(None, Vec::new(), ending).line(PLACE));
         assert_eq!((document.get("records_received"), document.get("tally"), document.get("commit_duration_ms")), (None, None, None));
         assert_eq!(document["error"].as_str().unwrap().len(), MAX_ERROR_BYTES);
     }
@@ -334,7 +292,7 @@ mod tests {
             let mut tally = BatchTally::default();
             codes.iter().for_each(|code| tally.count_dead_letter(CODES[*code]));
             let tables: Vec<_> = times.iter().map(|ms| TableWork { commit_ms: *ms, attempts: 1, ..TableWork::default() }).collect();
-            let document = assert_is_emf(&event(Some(tally), tables, Ending::Applied).line(PLACE));
+            let document = checked(&event(Some(tally), tables, Ending::Applied).line(PLACE));
             let slowest = document["commit_duration_ms"].as_array().map_or_else(|| document["commit_duration_ms"].as_i64(), |all| all[0].as_i64());
             prop_assert_eq!(slowest, times.iter().max().copied());
         }

@@ -63,3 +63,37 @@ pub fn document(place: Place<'_>, measures: Vec<Measure>, properties: Map<String
     root.insert("_aws".to_owned(), json!({"Timestamp": place.now_ms, "CloudWatchMetrics": [directive]}));
     Value::Object(root)
 }
+
+/// A line as a document, after it was compared with what the specification of the embedded metric format demands.
+#[cfg(test)]
+pub(crate) fn checked(line: &str) -> Value {
+    assert!(!line.contains('\n') && line.len() <= 262_144, "{} bytes", line.len());
+    let document: Value = serde_json::from_str(line).unwrap();
+    let metadata = document["_aws"].as_object().unwrap();
+    assert_eq!(
+        metadata.keys().map(String::as_str).collect::<std::collections::BTreeSet<_>>(),
+        std::collections::BTreeSet::from(["Timestamp", "CloudWatchMetrics"])
+    );
+    assert!(metadata["Timestamp"].is_i64());
+    for directive in metadata["CloudWatchMetrics"].as_array().unwrap() {
+        assert_eq!(directive.as_object().unwrap().len(), 3);
+        assert!((1..=1024).contains(&directive["Namespace"].as_str().unwrap().len()));
+        for set in directive["Dimensions"].as_array().unwrap() {
+            assert!(set.as_array().unwrap().len() <= 30);
+            for dimension in set.as_array().unwrap() {
+                assert!((1..=1024).contains(&document[dimension.as_str().unwrap()].as_str().unwrap().len()));
+            }
+        }
+        let metrics = directive["Metrics"].as_array().unwrap();
+        assert!((1..=100).contains(&metrics.len()), "{} metrics", metrics.len());
+        let names: std::collections::BTreeSet<_> = metrics.iter().map(|metric| metric["Name"].as_str().unwrap()).collect();
+        assert_eq!(names.len(), metrics.len(), "a metric is defined twice");
+        for metric in metrics {
+            assert!(["Count", "Bytes", "Milliseconds", "Seconds"].contains(&metric["Unit"].as_str().unwrap()));
+            let value = &document[metric["Name"].as_str().unwrap()];
+            let values = value.as_array().map_or_else(|| vec![value.clone()], Clone::clone);
+            assert!((1..=MAX_VALUES).contains(&values.len()) && values.iter().all(Value::is_number), "{metric}: {value}");
+        }
+    }
+    document
+}

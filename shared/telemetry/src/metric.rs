@@ -63,6 +63,17 @@ pub enum Metric {
     LedgerGaps,
     EventBytes,
     Duration,
+    TablesMaintained,
+    TablesUnfinished,
+    BytesRead,
+    BytesWritten,
+    ObjectsDeleted,
+    ObjectsNotDeleted,
+    TableSnapshots,
+    TableLastCommitAge,
+    TableSmallFiles,
+    TableDeleteFiles,
+    TableEqualityDeletes,
 }
 
 impl Metric {
@@ -97,6 +108,17 @@ impl Metric {
             Self::LedgerGaps => ("ledger_gaps", Unit::Count),
             Self::EventBytes => ("event_bytes", Unit::Bytes),
             Self::Duration => ("duration_ms", Unit::Milliseconds),
+            Self::TablesMaintained => ("tables_maintained", Unit::Count),
+            Self::TablesUnfinished => ("tables_unfinished", Unit::Count),
+            Self::BytesRead => ("bytes_read", Unit::Bytes),
+            Self::BytesWritten => ("bytes_written", Unit::Bytes),
+            Self::ObjectsDeleted => ("objects_deleted", Unit::Count),
+            Self::ObjectsNotDeleted => ("objects_not_deleted", Unit::Count),
+            Self::TableSnapshots => ("table_snapshots", Unit::Count),
+            Self::TableLastCommitAge => ("table_last_commit_age_s", Unit::Seconds),
+            Self::TableSmallFiles => ("table_small_files", Unit::Count),
+            Self::TableDeleteFiles => ("table_delete_files", Unit::Count),
+            Self::TableEqualityDeletes => ("table_equality_deletes", Unit::Count),
         };
         (name.to_owned(), unit)
     }

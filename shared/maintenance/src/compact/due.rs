@@ -3,18 +3,17 @@
 use sluice_table::FileContent;
 use sluice_table::rewrite::FileFacts;
 
-use super::CompactSettings;
 use super::plan::Head;
+use super::{Burden, CompactSettings};
 
 /// Why the table is not due, if so: too early after the last compaction, or none of the triggers that are on is reached.
-pub(super) fn not_due(head: &Head, facts: &[FileFacts], settings: &CompactSettings) -> Option<String> {
+pub(super) fn not_due(head: &Head, measured: Burden, settings: &CompactSettings) -> Option<String> {
     if head.commits < settings.min_commits {
         return Some(format!("{} commits since the last compaction, min_commits is {}", head.commits, settings.min_commits));
     }
     if let Some(since) = head.since_last_ms.filter(|since| *since < settings.min_interval_ms) {
         return Some(format!("{since} ms since the last compaction, min_interval_ms is {}", settings.min_interval_ms));
     }
-    let measured = measure(facts, settings);
     let due = settings.due;
     let triggers = [
         ("small_files", measured.small_files, due.small_files),
@@ -30,8 +29,9 @@ pub(super) fn not_due(head: &Head, facts: &[FileFacts], settings: &CompactSettin
     Some(format!("no trigger of maintenance.compact.due is reached: {}", short.join(", ")))
 }
 
-fn measure(facts: &[FileFacts], settings: &CompactSettings) -> super::Triggers {
-    let mut measured = super::Triggers::default();
+/// What the files are to a reader.
+pub(super) fn burden(facts: &[FileFacts], settings: &CompactSettings) -> Burden {
+    let mut measured = Burden::default();
     for file in facts {
         match file.content {
             FileContent::Data if file.bytes < settings.small_bytes() => {

@@ -13,7 +13,7 @@ use crate::report::Work;
 use crate::{Job, MaintenanceError, Table};
 
 pub use plan::{CompactionPlan, Head, PlannedFile, PlannedGroup, Why, plan};
-pub use settings::{CompactSettings, ProveKeys, Triggers, WhereOthersCompact};
+pub use settings::{Burden, CompactSettings, ProveKeys, WhereOthersCompact};
 
 /// The job.
 #[derive(Debug, Clone, Default)]

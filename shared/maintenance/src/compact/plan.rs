@@ -8,8 +8,8 @@ use sluice_table::rewrite::{FileFacts, Reaches};
 use sluice_table::{FileContent, TableVersion};
 use uuid::Uuid;
 
-use super::CompactSettings;
-use super::due::not_due;
+use super::due::{burden, not_due};
+use super::{Burden, CompactSettings};
 use crate::Plan;
 
 /// The table as planning needs it.
@@ -109,6 +109,8 @@ impl PlannedGroup {
 pub struct CompactionPlan {
     /// The table that was looked at.
     pub head: Head,
+    /// What the table's readers have to bear now.
+    pub burden: Burden,
     /// What to rewrite, what helps most first.
     pub groups: Vec<PlannedGroup>,
     /// Groups beyond the bytes of one run; a later run does them.
@@ -164,9 +166,10 @@ impl DeleteDebt {
 /// Plans the compaction of a table. The same facts give the same plan.
 #[must_use]
 pub fn plan(head: Head, facts: &[FileFacts], settings: &CompactSettings) -> CompactionPlan {
-    let why_not = head.obstacle.clone().or_else(|| not_due(&head, facts, settings));
+    let burden = burden(facts, settings);
+    let why_not = head.obstacle.clone().or_else(|| not_due(&head, burden, settings));
     if why_not.is_some() {
-        return CompactionPlan { head, groups: Vec::new(), later: 0, obstacles: Vec::new(), not_due: why_not };
+        return CompactionPlan { head, burden, groups: Vec::new(), later: 0, obstacles: Vec::new(), not_due: why_not };
     }
     let (debt, mut obstacles) = (DeleteDebt::of(facts), Vec::new());
     let mut by_scope: BTreeMap<usize, Vec<(&FileFacts, usize)>> = BTreeMap::new();
@@ -190,7 +193,7 @@ pub fn plan(head: Head, facts: &[FileFacts], settings: &CompactSettings) -> Comp
         bytes = bytes.saturating_add(group.bytes().max(1));
         first || bytes <= settings.max_bytes
     });
-    CompactionPlan { head, later: all - groups.len(), groups, obstacles, not_due: None }
+    CompactionPlan { head, burden, later: all - groups.len(), groups, obstacles, not_due: None }
 }
 
 /// Groups of the files of one partition, in the order of their writing, so that rows that were written together stay together.
@@ -226,6 +229,10 @@ fn group(files: &[(&FileFacts, usize)], settings: &CompactSettings) -> Option<Pl
 }
 
 impl Plan for CompactionPlan {
+    fn burden(&self) -> Option<Burden> {
+        Some(self.burden)
+    }
+
     fn is_empty(&self) -> bool {
         self.groups.is_empty()
     }

@@ -35,9 +35,10 @@ pub enum WhereOthersCompact {
     GoOn,
 }
 
-/// What makes a table due, besides commits and time. Each is off while it is 0; when any is on, a table is due as soon as one of them is reached.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Triggers {
+/// What a table's readers have to bear. As a setting, how much of it makes the table due, besides commits and time: each is off while it is 0; when any is on, a table is
+/// due as soon as one of them is reached.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Burden {
     /// So many small data files.
     pub small_files: u64,
     /// Small data files of so many bytes together.
@@ -48,16 +49,16 @@ pub struct Triggers {
     pub equality_deletes: u64,
 }
 
-impl Triggers {
+impl Burden {
     fn read(mut section: Section, problems: &mut Problems) -> Self {
-        let triggers = Self {
+        let burden = Self {
             small_files: section.read("small_files", problems).unwrap_or_default(),
             small_file_bytes: section.read("small_file_bytes", problems).unwrap_or_default(),
             delete_files: section.read("delete_files", problems).unwrap_or_default(),
             equality_deletes: section.read("equality_deletes", problems).unwrap_or_default(),
         };
         section.finish(problems);
-        triggers
+        burden
     }
 }
 
@@ -87,7 +88,7 @@ pub struct CompactSettings {
     /// And only so many milliseconds after it.
     pub min_interval_ms: i64,
     /// `[maintenance.compact.due]`.
-    pub due: Triggers,
+    pub due: Burden,
     /// What is to be proved about keys before a commit.
     pub prove_keys: ProveKeys,
     /// What to do with a table that a service of the catalog compacts already.
@@ -108,7 +109,7 @@ impl Default for CompactSettings {
             sort_memory_bytes: 64 << 20,
             min_commits: 0,
             min_interval_ms: 0,
-            due: Triggers::default(),
+            due: Burden::default(),
             prove_keys: ProveKeys::Off,
             where_others_compact: WhereOthersCompact::StandDown,
         }
@@ -131,7 +132,7 @@ impl CompactSettings {
             sort_memory_bytes: section.read("sort_memory_bytes", problems).unwrap_or(given.sort_memory_bytes),
             min_commits: section.read("min_commits", problems).unwrap_or(given.min_commits),
             min_interval_ms: section.read("min_interval_ms", problems).unwrap_or(given.min_interval_ms),
-            due: Triggers::read(section.section("due", problems), problems),
+            due: Burden::read(section.section("due", problems), problems),
             prove_keys: section.read("prove_keys", problems).unwrap_or_default(),
             where_others_compact: section.read("where_others_compact", problems).unwrap_or_default(),
         };
