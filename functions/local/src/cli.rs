@@ -28,6 +28,8 @@ pub(crate) enum Command {
     Demo(DemoArgs),
     /// Write a commented sluice.toml to start from.
     Init(InitArgs),
+    /// Print the JSON Schema of sluice.toml, by which editors complete and check it.
+    ConfigSchema,
     /// Check the configuration and the tables that it names; all problems together.
     Validate,
     /// Run a function here with the events in files.

@@ -85,21 +85,26 @@ impl CatalogConfig {
     /// [`CatalogConfigError`] with all problems.
     pub fn read(value: Value, base: &Path) -> Result<Self, CatalogConfigError> {
         let mut problems = Problems::default();
-        let mut section = Section::new("catalog", value, &mut problems);
-        let kind: Option<CatalogType> = section.read("type", &mut problems);
-        let common = Common::read(&mut section, base, &mut problems);
+        match Self::read_noting(value, base, &mut problems) {
+            Some(config) if problems.is_empty() => Ok(config),
+            Some(_) | None => Err(CatalogConfigError { problems: problems.into_vec() }),
+        }
+    }
+
+    /// Reads what can be read, and adds what is wrong to `problems`.
+    pub fn read_noting(value: Value, base: &Path, problems: &mut Problems) -> Option<Self> {
+        let mut section = Section::new("catalog", value, problems);
+        let kind: Option<CatalogType> = section.read("type", problems);
+        let common = Common::read(&mut section, base, problems);
         let config = match kind {
             None => {
                 problems.add(ConfigCode::ConfigInvalid, "catalog.type", "a catalog needs a type: sql, glue, hive, rest or s3tables");
                 None
             }
-            Some(kind) => Self::of(kind, common, (&mut section, &mut problems)),
+            Some(kind) => Self::of(kind, common, (&mut section, problems)),
         };
-        section.finish(&mut problems);
-        match config {
-            Some(config) if problems.is_empty() => Ok(config),
-            Some(_) | None => Err(CatalogConfigError { problems: problems.into_vec() }),
-        }
+        section.finish(problems);
+        config
     }
 
     fn of(kind: CatalogType, common: Common, (section, problems): (&mut Section, &mut Problems)) -> Option<Self> {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde_json::Value;
-use sluice_model::config::{ConfigCode, ConfigProblem, Problems, Section};
+use sluice_model::config::{ConfigCode, ConfigProblem, Problems, Section, Shape};
 use wildmatch::WildMatch;
 
 use crate::properties;
@@ -82,15 +82,21 @@ impl KafkaConfig {
     /// [`KafkaConfigError`] with all problems.
     pub fn read(root: &Value, base: &Path) -> Result<Self, KafkaConfigError> {
         let mut problems = Problems::default();
+        let config = Self::read_noting(root, base, &mut problems);
+        if problems.is_empty() { Ok(config) } else { Err(KafkaConfigError { problems: problems.into_vec() }) }
+    }
+
+    /// Reads what can be read, and adds what is wrong to `problems`.
+    pub fn read_noting(root: &Value, base: &Path, problems: &mut Problems) -> Self {
         let source_id = root.pointer("/source/id").and_then(Value::as_str).unwrap_or_default();
         let source = root.pointer("/source/kafka").map(|value| {
-            let section = Section::new("source.kafka", value.clone(), &mut problems);
-            read_source(section, (source_id, base), &mut problems)
+            let section = Section::new("source.kafka", value.clone(), problems);
+            read_source(section, (source_id, base), problems)
         });
-        let error_topic = read_error_topic(root.get("errors"), (source.as_ref(), base), &mut problems);
+        let error_topic = read_error_topic(root.get("errors"), (source.as_ref(), base), problems);
         let config = Self { source, error_topic };
-        config.check_apart(&mut problems);
-        if problems.is_empty() { Ok(config) } else { Err(KafkaConfigError { problems: problems.into_vec() }) }
+        config.check_apart(problems);
+        config
     }
 
     /// A source that reads its own dead letters would feed on itself.
@@ -109,7 +115,7 @@ impl KafkaConfig {
 }
 
 fn read_source(mut section: Section, (source_id, base): (&str, &Path), problems: &mut Problems) -> SourceKafka {
-    let brokers = match section.take("brokers").as_ref().and_then(Value::as_str).map(brokers) {
+    let brokers = match section.take_as("brokers", Shape::Text, problems).as_ref().and_then(Value::as_str).map(brokers) {
         Some(Ok(brokers)) => brokers,
         wrong => {
             let message = wrong.and_then(Result::err).unwrap_or_else(|| "needed, for example broker-1:9092,broker-2:9092".to_owned());

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use serde::Deserialize;
 use serde_json::Value;
+use sluice_model::config::Shape;
 
 use crate::config::Connection;
 use crate::error::KafkaError;
@@ -30,6 +31,9 @@ pub enum SecretRef {
 }
 
 impl SecretRef {
+    /// What it is read from.
+    pub(crate) const SHAPE: Shape = Shape::OneKeyOf(&["env", "secret", "file"]);
+
     /// Reads a reference; a relative path starts at `base`. The error never repeats what stood there: it may be the secret itself.
     pub(crate) fn read(value: Value, base: &Path) -> Result<Self, String> {
         let forms = "a secret does not stand in this file: expected { env = \"NAME\" }, { secret = \"arn:aws:secretsmanager:…\" } or { file = \"path\" }";

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde::Deserialize;
 use serde_json::Value;
-use sluice_model::config::{ConfigCode, Problems, Section};
+use sluice_model::config::{ConfigCode, Problems, Section, Shape, shape_of};
 
 use crate::secrets::{Field, SecretRef};
 
@@ -125,7 +125,7 @@ enum TransportKind {
 impl Security {
     /// Reads a section `security`. Relative paths of files start at `base`.
     pub(crate) fn read(mut section: Section, base: &Path, problems: &mut Problems) -> Self {
-        let kind = match section.take("type").map(serde_json::from_value::<Kind>) {
+        let kind = match section.take_as("type", shape_of::<Kind>(), problems).map(serde_json::from_value::<Kind>) {
             Some(Ok(kind)) => kind,
             Some(Err(_)) | None => {
                 let types = "expected plaintext, tls, sasl-plain, scram-sha-256, scram-sha-512 or msk-iam";
@@ -208,7 +208,7 @@ impl Reader<'_> {
 
     fn password(&mut self, mechanism: Mechanism) -> Security {
         let username = self.username();
-        let given = self.section.take("password");
+        let given = self.section.take_as("password", SecretRef::SHAPE, self.problems);
         if given.is_none() {
             self.problem("password", "needed: { env = \"NAME\" }, { secret = \"arn:…\" } or { file = \"path\" }");
         }
@@ -225,7 +225,8 @@ impl Reader<'_> {
     }
 
     fn username(&mut self) -> Option<Username> {
-        match self.section.take("username") {
+        let shape = Shape::Either(Box::new(Shape::Text), Box::new(SecretRef::SHAPE));
+        match self.section.take_as("username", shape, self.problems) {
             Some(Value::String(name)) if !name.is_empty() => Some(Username::Text(name)),
             Some(value) => self.parsed("username", value).map(Username::Kept),
             None => {
@@ -236,7 +237,7 @@ impl Reader<'_> {
     }
 
     fn reference(&mut self, key: &str) -> Option<SecretRef> {
-        let value = self.section.take(key)?;
+        let value = self.section.take_as(key, SecretRef::SHAPE, self.problems)?;
         self.parsed(key, value)
     }
 

@@ -119,17 +119,23 @@ impl Settings {
     /// [`ConfigError`] with all problems.
     pub fn from_value(value: Value) -> Result<Self, ConfigError> {
         let mut problems = Problems::default();
-        let mut root = Section::new("", value, &mut problems);
-        let registries = read_registries(&mut root, &mut problems);
-        let errors = read_errors(root.section("errors", &mut problems), &mut problems);
-        let route = Route::from_section(root.section("route", &mut problems), errors.table.clone(), &mut problems);
-        let (limits, max_open_writers) = read_limits(root.section("limits", &mut problems), &mut problems);
-        let table_defaults = TableOverrides::from_section(root.section("table_defaults", &mut problems), &mut problems);
+        let settings = Self::read(value, &mut problems);
+        if problems.is_empty() { Ok(settings) } else { Err(ConfigError { problems: problems.into_vec() }) }
+    }
+
+    /// Reads what can be read, and adds what is wrong to `problems`.
+    pub fn read(value: Value, problems: &mut Problems) -> Self {
+        let mut root = Section::new("", value, problems);
+        let registries = read_registries(&mut root, problems);
+        let errors = read_errors(root.section("errors", problems), problems);
+        let route = Route::from_section(root.section("route", problems), errors.table.clone(), problems);
+        let (limits, max_open_writers) = read_limits(root.section("limits", problems), problems);
+        let table_defaults = TableOverrides::from_section(root.section("table_defaults", problems), problems);
         let settings = Self {
             catalog: root.take("catalog").unwrap_or(Value::Null),
-            source: read_source(root.section("source", &mut problems), &registries, &mut problems),
-            tables: read_tables(&mut root, &table_defaults, &route, &mut problems),
-            commit: read_commit(root.section("commit", &mut problems), max_open_writers, &mut problems),
+            source: read_source(root.section("source", problems), &registries, problems),
+            tables: read_tables(&mut root, &table_defaults, &route, problems),
+            commit: read_commit(root.section("commit", problems), max_open_writers, problems),
             route,
             limits,
             errors,
@@ -137,8 +143,8 @@ impl Settings {
         };
         // The maintenance functions read it; they are not here.
         root.take("maintenance");
-        root.finish(&mut problems);
-        if problems.is_empty() { Ok(settings) } else { Err(ConfigError { problems: problems.into_vec() }) }
+        root.finish(problems);
+        settings
     }
 
     /// The settings of a table whose Iceberg properties are `properties`.

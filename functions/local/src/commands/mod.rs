@@ -1,5 +1,6 @@
 //! The commands, one file each.
 
+mod config_schema;
 mod corpus;
 mod cost;
 mod demo;
@@ -33,6 +34,10 @@ pub(crate) async fn run(cli: Cli, output: &Output) -> Result<(), Failure> {
     match cli.command {
         Command::Demo(args) => demo::run(&args, output).await,
         Command::Init(args) => init::run(&args, output),
+        Command::ConfigSchema => {
+            output.line(&config_schema::text());
+            Ok(())
+        }
         Command::Validate => validate::run(&cli.config, output).await,
         Command::Invoke(args) => invoke::run(&open(&cli.config).await?, &args, output).await,
         #[cfg(feature = "run")]

@@ -3,10 +3,14 @@
 //! A section is a JSON object (TOML is turned into JSON first). Each key is read once, by its type; what is left over is an unknown
 //! key. Nothing stops at the first problem.
 
+mod shape;
+
 use std::collections::BTreeMap;
 
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
+
+pub use shape::{Shape, Shapes, shape_of};
 
 /// The codes of configuration errors; the function refuses to start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize)]
@@ -56,9 +60,29 @@ impl std::fmt::Display for ConfigProblem {
 #[derive(Debug, Default)]
 pub struct Problems {
     found: Vec<ConfigProblem>,
+    /// Every key that was asked for, where somebody wants to know.
+    asked: Option<Shapes>,
 }
 
 impl Problems {
+    /// One that also notes every key that is asked for and what it takes: the reference of the configuration is made of that.
+    #[must_use]
+    pub fn noting_keys() -> Self {
+        Self { found: Vec::new(), asked: Some(Shapes::new()) }
+    }
+
+    /// The keys that were asked for, by their paths; empty unless they were to be noted.
+    pub fn take_keys(&mut self) -> Shapes {
+        self.asked.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+
+    /// Notes that the key at `path` is asked for, where that is wanted.
+    pub fn note(&mut self, path: String, shape: impl FnOnce() -> Shape) {
+        if let Some(asked) = &mut self.asked {
+            asked.insert(path, shape());
+        }
+    }
+
     /// Adds a problem.
     pub fn add(&mut self, code: ConfigCode, path: &str, message: impl Into<String>) {
         self.found.push(ConfigProblem { code, path: path.to_owned(), message: message.into() });
@@ -109,13 +133,20 @@ impl Section {
         &self.path
     }
 
-    /// The raw value of a key, taken out.
+    /// The raw value of a key, taken out, by somebody who knows what it takes.
+    pub fn take_as(&mut self, key: &str, shape: Shape, problems: &mut Problems) -> Option<Value> {
+        problems.note(self.path_of(key), || shape);
+        self.take(key)
+    }
+
+    /// The raw value of a key that another reads, taken out.
     pub fn take(&mut self, key: &str) -> Option<Value> {
         self.fields.remove(key)
     }
 
     /// The value of a key by its type; absent gives `None`, a wrong value gives `None` and a problem.
     pub fn read<T: DeserializeOwned>(&mut self, key: &str, problems: &mut Problems) -> Option<T> {
+        problems.note(self.path_of(key), shape_of::<T>);
         let value = self.take(key)?;
         match serde_json::from_value(value) {
             Ok(read) => Some(read),
@@ -143,7 +174,7 @@ impl Section {
         }
     }
 
-    /// A list of texts, each turned into something by `parse`.
+    /// A list of texts, each turned into something by `parse`; its shape is that of a list of texts.
     pub fn parse_list<T, E: std::fmt::Display>(
         &mut self,
         key: &str,
