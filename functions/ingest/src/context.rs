@@ -7,6 +7,8 @@ use sluice_model::{Clock, Deadline, IdSource, TapeBuffer};
 use sluice_runtime::{Settings, open_event};
 use sluice_table::{Catalog, CommitContext, RetryPolicy, Sleep, WriteOptions};
 
+use tracing::info_span;
+
 use crate::batch::Batch;
 use crate::{IngestError, Reply, receive, rounds};
 
@@ -32,12 +34,15 @@ impl Ingest {
     /// # Errors
     /// [`IngestError`] when the event is none, or when a table or the error table could not be written: Kafka then delivers the batch
     /// again, and what was committed is recognised by its offsets.
+    #[tracing::instrument(name = "batch", skip_all, fields(bytes = event.len()))]
     pub async fn invoke(&self, event: &[u8], deadline: Deadline) -> Result<Reply, IngestError> {
         let door = open_event(event)?;
         let records = door.source_records();
         let mut tokens = TapeBuffer::default();
+        let reading = info_span!("read", records = records.len()).entered();
         let read = receive::read_all(&records, &self.settings, &mut tokens);
         let units = receive::units(&door, &records, &read, &self.settings);
+        drop(reading);
         rounds::run(self, &Batch::new(units), deadline).await
     }
 

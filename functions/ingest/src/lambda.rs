@@ -12,7 +12,7 @@ use bytes::Bytes;
 use lambda_runtime::{Context, Diagnostic, Error, LambdaEvent, LambdaInvocation, Runtime, service_fn};
 use serde::de::IgnoredAny;
 use sluice_model::Deadline;
-use sluice_runtime::environment;
+use sluice_runtime::{environment, traces};
 use sluice_telemetry::Place;
 use tower::{Layer, Service};
 
@@ -51,6 +51,7 @@ async fn handle(ingest: &Ingest, body: &[u8], (context, reporter): (&Context, &R
     event.request_id.clone_from(&context.request_id);
     event.event_bytes = body.len();
     environment::print_line(&event.line(Place { function: &context.env_config.function_name, now_ms }));
+    traces::flush();
     result.map_err(|error| diagnostic(&error))
 }
 

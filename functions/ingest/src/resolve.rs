@@ -62,6 +62,7 @@ const MAX_LOOKS: usize = 3;
 ///
 /// # Errors
 /// [`Trouble`] when the table cannot be read or created.
+#[tracing::instrument(skip_all, fields(%table))]
 pub async fn resolve(ingest: &Ingest, batch: &Batch<'_>, table: &TableName, errors: &dyn Refusals) -> Result<Resolved, Trouble> {
     let units = batch.tables.get(table).map_or(&[][..], Vec::as_slice);
     let from_file = ingest.settings.table(table, &BTreeMap::new());

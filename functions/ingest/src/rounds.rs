@@ -11,6 +11,7 @@ use sluice_model::mutants::{self, Mutant};
 use sluice_model::{Class, Deadline, ReasonCode, Rejection, Stage, TableName};
 use sluice_pipeline::settings::OnUnavailable;
 use sluice_table::{DeltaOutcome, TableError, commit_delta, prepare};
+use tracing::{Instrument as _, info_span};
 
 use crate::batch::{Batch, Decision, Decisions};
 use crate::error::TableFailure;
@@ -209,7 +210,8 @@ impl<'r, 'd> Rounds<'r, 'd> {
         if refused.is_empty() {
             return Ok(());
         }
-        let decided = self.refusals.keep(self.batch, refused, self.deadline).await?;
+        let keeping = info_span!("dead_letters", letters = refused.len());
+        let decided = self.refusals.keep(self.batch, refused, self.deadline).instrument(keeping).await?;
         decided.into_iter().for_each(|(unit, decision)| self.decisions.set(unit, decision));
         Ok(())
     }
@@ -220,7 +222,7 @@ impl<'r, 'd> Rounds<'r, 'd> {
         let committing = works.into_iter().map(|(table, work)| async move {
             let outcomes = work.outcomes.clone();
             let schema = work.schema;
-            let result = commit(ingest, work, deadline).await;
+            let result = commit(ingest, work, deadline).instrument(info_span!("table", %table)).await;
             (table, outcomes, schema, result)
         });
         let results: Vec<_> = futures::stream::iter(committing).buffered(MAX_TABLES_AT_ONCE).collect().await;
@@ -291,10 +293,11 @@ impl<'r, 'd> Rounds<'r, 'd> {
 /// Writes a table's files and commits them; tells what that took.
 async fn commit(ingest: &Ingest, work: Work, deadline: Deadline) -> Result<(DeltaOutcome, CommitWork), TableError> {
     let started = ingest.clock.now_ms();
-    let prepared = prepare(&work.version, work.delta, &ingest.write_options()).await?;
+    let prepared = prepare(&work.version, work.delta, &ingest.write_options()).instrument(info_span!("write")).await?;
     let flushed = ingest.clock.now_ms();
     let data_file_bytes = prepared.data_file_bytes();
-    let outcome = commit_delta(work.operations.as_ref(), prepared, &ingest.commit_context(deadline)).await?;
+    let context = ingest.commit_context(deadline);
+    let outcome = commit_delta(work.operations.as_ref(), prepared, &context).instrument(info_span!("commit")).await?;
     let commit_ms = ingest.clock.now_ms() - flushed;
     let took = match &outcome {
         DeltaOutcome::Committed { data_files, delete_files, gaps_closed, .. } => CommitWork {

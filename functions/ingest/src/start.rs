@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use sluice_catalog::CatalogConfig;
 use sluice_kafka::{KafkaConfig, KafkaError};
-use sluice_runtime::environment::secret;
+use sluice_runtime::environment::variable;
 use sluice_runtime::{ConfigError, RandomIds, Settings, SystemClock};
 use sluice_start::{ConfigFile, ReadError, TokioSleep, catalog_secrets, services};
 use sluice_table::TableError;
@@ -78,7 +78,7 @@ impl Configuration {
 /// # Errors
 /// [`StartError`] when the catalog cannot be opened. The error topic is opened with its first letter.
 pub async fn start(configuration: Configuration) -> Result<Ingest, StartError> {
-    let topic = sluice_kafka::error_topic(configuration.kafka.error_topic, Arc::new(SystemClock), Arc::new(secret))?;
+    let topic = sluice_kafka::error_topic(configuration.kafka.error_topic, Arc::new(SystemClock), Arc::new(variable))?;
     let catalog = configuration.catalog.open(services(), catalog_secrets()).await?;
     Ok(Ingest {
         settings: configuration.settings,

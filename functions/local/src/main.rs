@@ -31,6 +31,7 @@ fn main() -> ExitCode {
     let ended = runtime.block_on(commands::run(cli, &output));
     // What was not waited for is not waited for here either: an invocation that outlived its grace is like one that crashed.
     runtime.shutdown_background();
+    sluice_runtime::traces::flush();
     match ended {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => output.fail(&failure),

@@ -7,7 +7,7 @@ use lambda_runtime::{Context, Diagnostic, Error, LambdaEvent, service_fn};
 use serde_json::Value;
 use sluice_maintenance::Report;
 use sluice_model::Deadline;
-use sluice_runtime::environment;
+use sluice_runtime::{environment, traces};
 use sluice_telemetry::Place;
 
 use crate::account::event;
@@ -51,6 +51,7 @@ async fn handle(maintain: &Maintain, (job, asked): (JobName, &Value), context: &
     account.mb_seconds = mb_seconds(account.duration_ms.max(0).cast_unsigned());
     account.failure = result.as_ref().err().map(|error| (error.code().to_owned(), message(error)));
     environment::print_line(&account.line(Place { function: &context.env_config.function_name, now_ms }));
+    traces::flush();
     match result {
         Ok(reply) => Ok(answer(&reply, account.mb_seconds)),
         Err(error) => Err(Diagnostic { error_type: error.code().to_owned(), error_message: message(&error) }),

@@ -112,6 +112,7 @@ impl Maintain {
     ///
     /// # Errors
     /// [`MaintainError`]; whatever was not done is done by the next run.
+    #[tracing::instrument(name = "maintenance", skip_all, fields(job = job.as_str()))]
     pub async fn serve(&self, job: JobName, request: &Request, deadline: Deadline) -> Result<Reply, MaintainError> {
         let (settings, mode) = (&self.settings, request.mode(job));
         if request.plan.is_some() && job != JobName::Orphans {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use lambda_runtime::{Diagnostic, Error, LambdaEvent, service_fn};
 use serde_json::Value;
 use sluice_model::Deadline;
+use sluice_runtime::traces;
 
 use crate::{Redrive, RedriveError, Reply, Request};
 
@@ -18,12 +19,15 @@ pub async fn serve(redrive: Redrive) -> Result<(), Error> {
         let redrive = Arc::clone(&redrive);
         async move {
             let deadline_ms = i64::try_from(event.context.deadline).unwrap_or(i64::MAX);
-            handle(&redrive, &event.payload, deadline_ms).await
+            let answer = handle(&redrive, &event.payload, deadline_ms).await;
+            traces::flush();
+            answer
         }
     });
     lambda_runtime::run(handler).await
 }
 
+#[tracing::instrument(name = "redrive", skip_all)]
 async fn handle(redrive: &Redrive, event: &Value, deadline_ms: i64) -> Result<Reply, Diagnostic> {
     let ingest = &redrive.ingest;
     let request = Request::read(event).map_err(|message| failed(&RedriveError::Request(message)))?;

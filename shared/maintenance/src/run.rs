@@ -2,6 +2,7 @@
 
 use sluice_model::TableName;
 use sluice_table::TableVersion;
+use tracing::{Instrument as _, info_span};
 
 use crate::lease::{Asked, Lease};
 use crate::report::Work;
@@ -36,7 +37,7 @@ pub async fn run<J: Job>(
             continue;
         }
         let started = context.now_ms();
-        let mut done = match on_table(job, (&name, mode), context, shown).await {
+        let mut done = match on_table(job, (&name, mode), context, shown).instrument(info_span!("table", table = %name)).await {
             Ok(done) => done,
             Err(error) => Report::of(J::NAME, name, Outcome::Failed(error.to_string())),
         };

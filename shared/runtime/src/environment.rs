@@ -4,6 +4,11 @@ use std::io::Write as _;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use sluice_model::{Clock, IdSource};
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
+use tracing_subscriber::{EnvFilter, Layer as _, fmt};
+
+use crate::traces;
 
 /// The system's clock.
 #[derive(Debug, Clone, Copy, Default)]
@@ -39,9 +44,9 @@ pub fn memory_mb() -> Option<u64> {
     std::env::var("AWS_LAMBDA_FUNCTION_MEMORY_SIZE").ok()?.parse().ok()
 }
 
-/// A secret that an adapter may be given: only from the environment, and never empty.
+/// A variable that an adapter may be given, such as a secret; an empty one counts as missing.
 #[must_use]
-pub fn secret(name: &str) -> Option<String> {
+pub fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }
 
@@ -53,10 +58,15 @@ pub fn print_line(line: &str) {
     }
 }
 
-/// Structured logs on the standard error stream, one JSON object a line; `SLUICE_LOG` filters them (default: `info`).
+/// Structured logs on the standard error stream, one JSON object a line with the spans it was written in; `SLUICE_LOG` filters them (default: `info`). Spans go to a collector
+/// too, where there is one ([`crate::traces`]).
 pub fn init_logs() {
-    let filter = tracing_subscriber::EnvFilter::try_from_env("SLUICE_LOG").unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("info"));
-    let subscriber = tracing_subscriber::fmt().json().with_env_filter(filter).with_writer(std::io::stderr).without_time();
+    let filter = EnvFilter::try_from_env("SLUICE_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
+    let lines = fmt::layer().json().with_current_span(false).with_writer(std::io::stderr).without_time();
+    let (spans, problem) = traces::layer();
     // A second call, as in tests, keeps the first subscriber.
-    let _ = subscriber.try_init();
+    let _ = tracing_subscriber::registry().with(spans).with(lines.with_filter(filter)).try_init();
+    if let Some(problem) = problem {
+        tracing::warn!("{problem}");
+    }
 }

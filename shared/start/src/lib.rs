@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use sluice_catalog::{RestSecrets, Services};
-use sluice_runtime::environment::secret;
+use sluice_runtime::environment::variable;
 use sluice_runtime::{RandomIds, SystemClock};
 use sluice_table::Sleep;
 
@@ -34,5 +34,5 @@ pub fn services() -> Services {
 /// The secrets of a REST catalog, from the environment.
 #[must_use]
 pub fn catalog_secrets() -> RestSecrets {
-    RestSecrets { token: secret("SLUICE_CATALOG_TOKEN"), credential: secret("SLUICE_CATALOG_CREDENTIAL") }
+    RestSecrets { token: variable("SLUICE_CATALOG_TOKEN"), credential: variable("SLUICE_CATALOG_CREDENTIAL") }
 }

@@ -3,6 +3,7 @@
 
 mod broker;
 mod chaos;
+mod collector;
 mod model;
 mod program;
 mod records;

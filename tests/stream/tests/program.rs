@@ -10,6 +10,8 @@ use serde_json::Value;
 pub struct Program {
     folder: tempfile::TempDir,
     binary: PathBuf,
+    /// Variables of its environment, besides our own.
+    pub variables: Vec<(&'static str, String)>,
 }
 
 /// A `sluice run` in the background; killed when it is dropped.
@@ -23,7 +25,7 @@ impl Program {
         let binary = std::env::var("SLUICE_PROGRAM").expect("these tests need the program: tests/stream/run.sh builds it");
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("sluice.toml"), config).unwrap();
-        Self { folder, binary: binary.into() }
+        Self { folder, binary: binary.into(), variables: Vec::new() }
     }
 
     /// Changes the configuration.
@@ -37,6 +39,7 @@ impl Program {
     fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(&self.binary);
         command.args(arguments).current_dir(self.folder.path()).stdin(Stdio::null());
+        command.envs(self.variables.iter().map(|(name, value)| (name, value)));
         command
     }
 

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use crate::broker::{self, produce};
+use crate::collector::Collector;
 use crate::model::Model;
 use crate::program::Program;
 use crate::records::{ERROR_TOPIC, Fate, Record, TOPICS, config, record};
@@ -54,6 +55,20 @@ fn http_get(address: &str) -> String {
     let mut text = String::new();
     stream.read_to_string(&mut text).unwrap();
     text
+}
+
+#[tokio::test]
+async fn a_collector_gets_the_spans_and_a_dead_one_costs_no_batch() {
+    let (mut program, model) = filled("spans.", 2_000).await;
+    let collector = Collector::start();
+    program.variables = vec![("OTEL_EXPORTER_OTLP_ENDPOINT", collector.endpoint.clone()), ("OTEL_SERVICE_NAME", "erp-to-lake".to_owned())];
+    assert_eq!(program.run_to_end(&[])["records"], 2_000);
+    for text in ["erp-to-lake", "batch", "read", "resolve", "dead_letters", "table", "write", "commit", "lake.orders"] {
+        assert!(collector.has(text), "no span has `{text}`");
+    }
+    program.variables = vec![("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:9".to_owned())];
+    assert_eq!(program.run_to_end(&["--group", "again", "--start", "earliest"])["records"], 2_000);
+    model.compare(&program);
 }
 
 #[tokio::test]

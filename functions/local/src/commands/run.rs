@@ -16,7 +16,7 @@ use sluice_mapping::{
     Batching, CommittedOffsets, ConsumerConfig, Ending, EventLimits, Function, HttpFunction, MappingError, MappingOptions, MappingServices,
     Progress, Rest, Retries, StartPlan, Topics, Until, metrics,
 };
-use sluice_runtime::environment::secret;
+use sluice_runtime::environment::variable;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::failure::Failure;
@@ -65,13 +65,13 @@ pub(crate) async fn run(config: &Path, args: RunArgs, output: &Output) -> Result
 }
 
 async fn connect(source: &SourceKafka, args: &RunArgs) -> Result<(ConsumerConfig, Tokens), KafkaError> {
-    let secrets = Secrets::read(&source.connection, &secret).await?;
+    let secrets = Secrets::read(&source.connection, &variable).await?;
     let mut config = client_config(&source.connection, &secrets)?;
     config.set("group.id", args.group.as_deref().unwrap_or(&source.group));
     if let Some(name) = &args.instance_id {
         config.set("group.instance.id", name);
     }
-    Ok((config, Tokens::of(&source.connection, &secret)?))
+    Ok((config, Tokens::of(&source.connection, &variable)?))
 }
 
 const CONNECTION_HINT: &str = "check [source.kafka] and its secrets; docs/on-premises.md has an example for each kind of security";
