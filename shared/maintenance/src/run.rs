@@ -1,6 +1,6 @@
 //! A job on all selected tables, one after the other.
 
-use sluice_model::TableName;
+use sluice_model::{Deadline, TableName};
 use sluice_table::TableVersion;
 use tracing::{Instrument as _, info_span};
 
@@ -31,7 +31,7 @@ pub async fn run<J: Job>(
     shown: &mut (dyn FnMut(&TableName, &J::Plan) + Send),
 ) -> Result<Vec<Report>, MaintenanceError> {
     let mut reports = Vec::new();
-    for name in context.catalog.tables().await?.into_iter().filter(|name| selector.selects(name)) {
+    for name in in_turn(selected(selector, context).await?, context) {
         if context.deadline.has_passed(context.now_ms()) {
             reports.push(Report::of(J::NAME, name, Outcome::Partial("the time is over; the next run goes on".to_owned())));
             continue;
@@ -87,6 +87,20 @@ async fn on_table<J: Job>(
     let work = worked?;
     let outcome = if work.left.is_empty() { Outcome::Done } else { Outcome::Partial(work.left.clone()) };
     Ok(report(outcome, Measures::of(&table.now().await?), work))
+}
+
+async fn selected(selector: &Selector, context: &Context<'_>) -> Result<Vec<TableName>, MaintenanceError> {
+    Ok(context.catalog.tables().await?.into_iter().filter(|name| selector.selects(name)).collect())
+}
+
+/// Where the time may not be enough, a run begins anywhere: otherwise the first tables, when there is always something to do on them, would keep the last ones from ever being
+/// cared for.
+fn in_turn(mut tables: Vec<TableName>, context: &Context<'_>) -> Vec<TableName> {
+    if context.deadline != Deadline::NONE && !tables.is_empty() {
+        let first = context.ids.next_u128() % tables.len() as u128;
+        tables.rotate_left(usize::try_from(first).unwrap_or(0));
+    }
+    tables
 }
 
 /// The table and its current version, `None` when it is gone.

@@ -3,11 +3,14 @@
 
 mod support;
 
-use sluice_maintenance::compact::{Burden, CompactSettings, ProveKeys, WhereOthersCompact};
-use sluice_maintenance::{Compact, Mode, Outcome};
+use std::collections::BTreeSet;
+
+use sluice_maintenance::compact::{Burden, CompactSettings, CompactionPlan, ProveKeys, WhereOthersCompact};
+use sluice_maintenance::{Compact, Context, Mode, Outcome, Selector, run};
+use sluice_model::{Deadline, TableName};
 use sluice_table::{FileContent, live_files};
 use sluice_testkit::{foreign, tables};
-use support::{Lake, Others, Trouble};
+use support::{HOUR, Lake, Others, Trouble};
 
 fn job() -> Compact {
     Compact { settings: CompactSettings { min_input_files: 2, min_delete_files: 1, ..CompactSettings::default() } }
@@ -207,4 +210,26 @@ async fn a_plan_whose_snapshot_is_expired_does_nothing() {
     let work = sluice_maintenance::Job::execute(&job(), &table, &plan, &lease).await.unwrap();
     assert_eq!(work.commits, 0);
     assert!(work.left.contains("plan again"), "{work:?}");
+}
+
+/// Each run has time for one table only.
+#[tokio::test]
+async fn no_table_waits_for_ever_behind_others() {
+    let lake = Lake::new(7);
+    for name in ["a", "b", "c"] {
+        lake.table(name, &[]).await;
+        lake.upsert(name, &[(1, None, 1)]).await;
+        lake.upsert(name, &[(2, None, 1)]).await;
+    }
+    let (selector, mut served) = (Selector { tables: vec!["*".to_owned()], except: vec![] }, BTreeSet::new());
+    for _ in 0..20 {
+        let context = Context { deadline: Deadline::at(lake.now_ms() + HOUR, 0, lake.now_ms()), ..lake.context() };
+        let mut shown = |name: &TableName, _: &CompactionPlan| {
+            served.insert(name.clone());
+            lake.wait(HOUR);
+        };
+        let reports = run(&job(), (&selector, Mode::Plan), &context, &mut shown).await.unwrap();
+        assert_eq!(reports.iter().filter(|report| matches!(report.outcome, Outcome::Partial(_))).count(), 2);
+    }
+    assert_eq!(served.len(), 3, "{served:?}");
 }
