@@ -165,6 +165,8 @@ resource "aws_cloudformation_stack" "pipeline" {
     MaximumRetryAttempts         = tostring(var.maximum_retry_attempts)
     FailedBatchRetentionDays     = tostring(var.failed_batch_retention_days)
     Catalog                      = var.catalog
+    ConfigurationBucket          = var.configuration_bucket
+    ConfigurationKey             = var.configuration_key
     WarehouseBucket              = var.warehouse_bucket
     WarehousePrefix              = var.warehouse_prefix
     WarehouseKmsKeyArn           = var.warehouse_kms_key_arn

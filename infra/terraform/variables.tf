@@ -225,6 +225,18 @@ variable "catalog" {
   }
 }
 
+variable "configuration_bucket" {
+  description = "Bucket of the configuration, in this region; empty for the layer with infra/pipeline. It is read when a function's environment starts."
+  type        = string
+  default     = ""
+}
+
+variable "configuration_key" {
+  description = "Its key in that bucket."
+  type        = string
+  default     = ""
+}
+
 variable "warehouse_bucket" {
   description = "Bucket of the tables; not for s3tables, nor where a REST catalog hands out credentials."
   type        = string

@@ -25,6 +25,7 @@ ALL = {
         "dev",
         {**ERROR_TOPIC, "ErrorTopicSecretArn": SECRET["KafkaSecretArn"], "ErrorTopicSecretKmsKeyArn": SECRET["KafkaSecretKmsKeyArn"]},
     ),
+    "dev with a configuration in a bucket": ("dev", {"ConfigurationBucket": "my-artefacts", "ConfigurationKey": "sluice/dev.toml"}),
     "msk, scram": ("dev", {**SECRET, "KafkaAuthentication": "scram-512"}),
     "msk, mtls": ("dev", {"KafkaSecretArn": SECRET["KafkaSecretArn"], "KafkaAuthentication": "mtls"}),
     "own, plain": ("dev", {**SELF_MANAGED, **SECRET, "KafkaAuthentication": "plain"}),

@@ -35,7 +35,8 @@ def test_every_environment_variable_is_read_by_the_code():
 
 @pytest.mark.parametrize("stage", ["dev", "prod"])
 def test_the_configuration_is_where_the_function_looks(stage):
-    path = functions()["IngestFunction"]["Environment"]["Variables"]["SLUICE_CONFIG"]["Fn::Sub"]
+    _, _, packed = functions()["IngestFunction"]["Environment"]["Variables"]["SLUICE_CONFIG"]["Fn::If"]
+    path = packed["Fn::Sub"]
     layer = (SAM / template()["Resources"]["ConfigurationLayer"]["Properties"]["ContentUri"]).resolve()
     assert (layer / path.replace("${Stage}", parameters(stage)["Stage"]).removeprefix("/opt/")).is_file()
 

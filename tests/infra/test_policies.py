@@ -60,6 +60,8 @@ def expected(values):
     lambda_ = CALLS["lambda"]
     is_msk, is_provisioned = values["KafkaSource"] == "msk", values["MinimumPollers"] != "0"
     policies = {"logs": set(lambda_["logs"])}
+    if values.get("ConfigurationBucket"):
+        policies["configuration"] = {"s3:GetObject"}
     if values.get("WarehouseBucket"):
         policies["warehouse"] = actions["s3"] | ({"kms:GenerateDataKey", "kms:Decrypt"} if values.get("WarehouseKmsKeyArn") else set())
     if values["Catalog"] == "glue":
@@ -117,7 +119,7 @@ def test_redrive_may_do_with_tables_what_ingest_may_and_nothing_with_kafka(scena
     values = scenarios.values(scenario)
     policies = role_policies(values, "RedriveRole")
     found = {name: {action for each in statements for action in as_list(each["Action"])} for name, statements in policies.items()}
-    tables = {name: actions for name, actions in expected(values).items() if name in ("logs", "warehouse", "glue", "s3tables")}
+    tables = {name: actions for name, actions in expected(values).items() if name in ("logs", "configuration", "warehouse", "glue", "s3tables")}
     network = {"network": set(CALLS["lambda"]["network"])} if values.get("FunctionSubnetIds") else {}
     assert found == tables | network
     assert_least(policies)
@@ -126,7 +128,7 @@ def test_redrive_may_do_with_tables_what_ingest_may_and_nothing_with_kafka(scena
 MAINTENANCE = {"Compact": "compact", "RewriteManifests": "rewrite-manifests", "ExpireSnapshots": "expire-snapshots", "RemoveOrphans": "remove-orphans"}
 
 
-@pytest.mark.parametrize("scenario", ["prod", "prod with an encrypted warehouse", "rest, in a vpc"])
+@pytest.mark.parametrize("scenario", ["prod", "prod with an encrypted warehouse", "dev with a configuration in a bucket", "rest, in a vpc"])
 @pytest.mark.parametrize("role", MAINTENANCE)
 def test_a_maintenance_role_has_what_its_function_calls_and_nothing_else(role, scenario):
     values = scenarios.values(scenario)
@@ -135,6 +137,8 @@ def test_a_maintenance_role_has_what_its_function_calls_and_nothing_else(role, s
     of = CALLS["functions"][MAINTENANCE[role]]
     actions = {service: {action for call in calls for action in CALLS[service][call]} for service, calls in of.items()}
     wanted = {"logs": set(CALLS["lambda"]["logs"])}
+    if values.get("ConfigurationBucket"):
+        wanted["configuration"] = {"s3:GetObject"}
     wanted["warehouse"] = actions["s3"] | ({"kms:GenerateDataKey", "kms:Decrypt"} if values.get("WarehouseKmsKeyArn") else set())
     if values["Catalog"] == "glue":
         wanted["glue"] = actions["glue"]
