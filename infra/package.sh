@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # package.sh: builds the functions as target/package/<function>.zip, for AWS Lambda's provided.al2023.
-#   FEATURES=glue,kafka-vendored,kafka-aws   what to build in: catalogs (glue, hive,s3, s3tables, rest), and for an error topic the Kafka client with an OpenSSL of
+#   FEATURES=glue,kafka-vendored,kafka-aws   what to build in: catalogs (glue, hive,s3, s3tables, rest, sql), and for an error topic the Kafka client with an OpenSSL of
 #                   its own (kafka-vendored) and MSK's IAM and Secrets Manager (kafka-aws); comma-separated
 #   ARCH=x86_64     or arm64, which needs Rust's target aarch64-unknown-linux-gnu
 set -euo pipefail
@@ -34,7 +34,7 @@ fi
 export AWS_LC_SYS_NO_JITTER_ENTROPY=1
 functions=(ingest redrive compact rewrite-manifests expire-snapshots remove-orphans)
 # shellcheck disable=SC2046 # one option for each function
-cargo lambda build --release --locked $(printf -- '--package sluice-%s ' "${functions[@]}") --features "$features" "$arch" --output-format zip
+cargo lambda build --profile lambda --locked $(printf -- '--package sluice-%s ' "${functions[@]}") --no-default-features --features "lambda,$features" "$arch" --output-format zip
 for function in "${functions[@]}"; do
   cp "${CARGO_TARGET_DIR:-target}/lambda/$function/bootstrap.zip" "target/package/$function.zip"
   echo "target/package/$function.zip: $(stat -c %s "target/package/$function.zip") bytes, ${ARCH:-x86_64}, features: $features"

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+#[cfg(feature = "sql")]
 use iceberg::io::FileIO;
 use serde::Deserialize;
 use serde_json::Value;
@@ -12,7 +13,7 @@ use sluice_table::{Catalog, TableError};
 use sluice_storage::StorageConfig;
 
 use crate::configs::{AwsConfig, GlueConfig, RestConfig, RestSecrets, S3TablesConfig};
-use crate::{HiveConfig, MemoryCatalog, Services, SqlCatalog, SqlOptions};
+use crate::{HiveConfig, MemoryCatalog, Services};
 
 /// `[catalog]` is wrong.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -69,6 +70,7 @@ enum Built {
     Without,
 }
 
+const SQL: Built = if cfg!(feature = "sql") { Built::In } else { Built::Without };
 const GLUE: Built = if cfg!(feature = "glue") { Built::In } else { Built::Without };
 const HIVE: Built = if cfg!(feature = "hive") { Built::In } else { Built::Without };
 const REST: Built = if cfg!(feature = "rest") { Built::In } else { Built::Without };
@@ -110,12 +112,15 @@ impl CatalogConfig {
     fn of(kind: CatalogType, common: Common, (section, problems): (&mut Section, &mut Problems)) -> Option<Self> {
         let Common { name, warehouse, uri, base, storage } = common;
         match kind {
-            CatalogType::Sql => Some(Self::Sql {
-                name: name.unwrap_or_else(|| "lake".to_owned()),
-                warehouse: required(warehouse, "warehouse", "file:///data/warehouse", problems),
-                uri: absolute_uri(&required(uri, "uri", "sqlite:///data/catalog.db", problems), &base),
-                storage,
-            }),
+            CatalogType::Sql => {
+                built(SQL, "sql", problems);
+                Some(Self::Sql {
+                    name: name.unwrap_or_else(|| "lake".to_owned()),
+                    warehouse: required(warehouse, "warehouse", "file:///data/warehouse", problems),
+                    uri: absolute_uri(&required(uri, "uri", "sqlite:///data/catalog.db", problems), &base),
+                    storage,
+                })
+            }
             CatalogType::Memory => Some(Self::Memory { warehouse: warehouse.unwrap_or_else(|| "memory://warehouse".to_owned()) }),
             CatalogType::Glue => {
                 built(GLUE, "glue", problems);
@@ -166,11 +171,14 @@ impl CatalogConfig {
         #[cfg(not(feature = "rest"))]
         let _ = secrets;
         match self {
+            #[cfg(feature = "sql")]
             Self::Sql { name, warehouse, uri, storage } => {
                 let file_io = open_storage(&storage, &warehouse, &services).await?;
-                let options = SqlOptions { uri, catalog_name: name, warehouse, file_io: Some(file_io) };
-                Ok(Arc::new(SqlCatalog::open(options, services).await?))
+                let options = crate::SqlOptions { uri, catalog_name: name, warehouse, file_io: Some(file_io) };
+                Ok(Arc::new(crate::SqlCatalog::open(options, services).await?))
             }
+            #[cfg(not(feature = "sql"))]
+            Self::Sql { .. } => Err(not_built("sql")),
             Self::Memory { warehouse } => Ok(Arc::new(MemoryCatalog::new(&warehouse, services))),
             #[cfg(feature = "glue")]
             Self::Glue(config) => Ok(Arc::new(crate::GlueCatalog::open(config, services).await?)),
@@ -222,6 +230,7 @@ fn required(value: Option<String>, key: &str, example: &str, problems: &mut Prob
 }
 
 /// The storage of a warehouse.
+#[cfg(feature = "sql")]
 async fn open_storage(config: &StorageConfig, warehouse: &str, services: &Services) -> Result<FileIO, TableError> {
     let storage = sluice_storage::open(config, Arc::clone(&services.clock)).await.map_err(storage_error)?;
     storage.check(warehouse).map_err(storage_error)?;
@@ -229,11 +238,12 @@ async fn open_storage(config: &StorageConfig, warehouse: &str, services: &Servic
 }
 
 /// Reading the configuration says so before: this is for one that was made otherwise.
-#[cfg(not(all(feature = "glue", feature = "hive", feature = "rest", feature = "s3tables")))]
+#[cfg(not(all(feature = "sql", feature = "glue", feature = "hive", feature = "rest", feature = "s3tables")))]
 fn not_built(feature: &str) -> TableError {
     TableError::Unsupported(without(feature))
 }
 
+#[cfg(any(feature = "sql", feature = "glue", feature = "hive", feature = "rest", feature = "s3tables"))]
 pub(crate) fn storage_error(error: sluice_storage::StorageError) -> TableError {
     TableError::Catalog { class: error.class, what: error.to_string(), source: Some(Box::new(error)) }
 }

@@ -1,7 +1,6 @@
 //! Where tables are registered: adapters of [`sluice_table::Catalog`].
 //!
-//! [`MemoryCatalog`] is for tests and dry runs, [`SqlCatalog`] for SQLite and PostgreSQL, and behind features of the same names `GlueCatalog`,
-//! `HiveCatalog`, `S3TablesCatalog` and `RestCatalog`. All but the last keep a pointer to a table's current metadata file and swap it in one step; what they share is in
+//! [`MemoryCatalog`] is for tests and dry runs; behind features of the same names are `SqlCatalog` (SQLite and PostgreSQL), `GlueCatalog`, `HiveCatalog`, `S3TablesCatalog` and `RestCatalog`. All but the last keep a pointer to a table's current metadata file and swap it in one step; what they share is in
 //! [`PointerCatalog`](pointer::PointerCatalog).
 
 pub mod config;
@@ -17,7 +16,9 @@ pub mod pointer;
 pub mod rest;
 #[cfg(feature = "s3tables")]
 pub mod s3tables;
+#[cfg(feature = "sql")]
 pub mod sql;
+#[cfg(feature = "sql")]
 mod sql_errors;
 #[cfg(any(feature = "glue", feature = "hive"))]
 mod type_text;
@@ -36,4 +37,5 @@ pub use pointer::Services;
 pub use rest::RestCatalog;
 #[cfg(feature = "s3tables")]
 pub use s3tables::S3TablesCatalog;
+#[cfg(feature = "sql")]
 pub use sql::{SqlCatalog, SqlOptions};
