@@ -1,7 +1,7 @@
-# make demo | test | check | bench | corpus | contract | kafka | stream | lambda | foreign | infra | package
+# make demo | test | check | bench | corpus | contract | kafka | stream | lambda | foreign | infra | package | sbom
 CARGO ?= cargo
 
-.PHONY: demo test check fmt bench corpus contract kafka stream lambda foreign infra package
+.PHONY: demo test check fmt bench corpus contract kafka stream lambda foreign infra package sbom
 
 ## The sample events of several systems become Iceberg tables in .demo/
 demo:
@@ -42,9 +42,13 @@ foreign:
 infra:
 	tests/infra/run.sh
 
-## The ingest function for Lambda: target/package/ingest.zip (FEATURES=glue,kafka-vendored,kafka-aws, ARCH=x86_64 | arm64)
+## The functions for Lambda: target/package/<function>.zip (FEATURES=glue,kafka-vendored,kafka-aws, ARCH=x86_64 | arm64)
 package:
 	infra/package.sh
+
+## What each package is made of, as CycloneDX: target/package/<function>.cdx.json
+sbom:
+	infra/sbom.sh
 
 ## Formatting, lints, dependencies
 check: fmt
