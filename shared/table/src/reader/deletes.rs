@@ -10,8 +10,8 @@ use arrow_schema::SchemaRef;
 use hashbrown::HashMap;
 use iceberg::spec::{DataContentType, DataFileFormat, Literal, NestedField, PrimitiveLiteral, PrimitiveType, Schema, Struct, Type};
 
-use super::key_map::{Inserted, KeyMap, while_growing};
-use super::keys::KeyEncoder;
+use super::deleted_keys::DeletedKeys;
+use super::key_map::{Inserted, while_growing};
 use super::portions::Limits;
 use super::projection::project_batch;
 use crate::arrow::arrow_schema_of;
@@ -39,9 +39,7 @@ pub(crate) struct Deletes {
 struct EqualityDeletes {
     ids: Vec<i32>,
     reach: Reach,
-    encoder: KeyEncoder,
-    /// The youngest delete of each key.
-    keys: KeyMap,
+    keys: DeletedKeys,
 }
 
 /// The deletes that may touch one data file.
@@ -106,21 +104,14 @@ impl Deletes {
         let at = match self.equality.iter().position(|group| group.ids == ids && group.reach == reach) {
             Some(at) => at,
             None => {
-                let encoder = KeyEncoder::new(&version.metadata, &ids)?;
-                self.equality.push(EqualityDeletes { ids, reach, encoder, keys: KeyMap::default() });
+                let keys = DeletedKeys::new(&version.metadata, &ids)?;
+                self.equality.push(EqualityDeletes { ids, reach, keys });
                 self.equality.len() - 1
             }
         };
         let others = self.bytes() - self.equality[at].keys.bytes();
-        let mut room = self.room(limits);
-        let group = &mut self.equality[at];
-        for (number, key) in group.encoder.encode(rows)?.iter().enumerate() {
-            if group.keys.insert(key.data(), entry.sequence_number, room.saturating_sub(others)) == Inserted::Full {
-                return Ok(number);
-            }
-            room = limits.memory_bytes;
-        }
-        Ok(rows.num_rows())
+        let room = [self.room(limits), limits.memory_bytes].map(|room| room.saturating_sub(others));
+        self.equality[at].keys.add(rows, entry.sequence_number, room.into())
     }
 
     fn add_positions(&mut self, entry: &LiveEntry, rows: &RecordBatch, limits: &Limits) -> Result<usize, TableError> {
@@ -166,9 +157,10 @@ impl Deletes {
             None => true,
             Some((spec_id, partition)) => *spec_id == entry.spec_id && *partition == own,
         };
+        let touching = self.equality.iter().filter(|group| group.keys.may_touch(entry.sequence_number));
         FileDeletes {
             sequence_number: entry.sequence_number,
-            equality: self.equality.iter().filter(|group| reaches(&group.reach)).collect(),
+            equality: touching.filter(|group| reaches(&group.reach)).collect(),
             positions: self.positions.get(entry.file.file_path()),
         }
     }
@@ -218,11 +210,7 @@ impl FileDeletes<'_> {
             }
         }
         for group in &self.equality {
-            let rows = group.encoder.encode(batch)?;
-            for (row, keep) in rows.iter().zip(keep.iter_mut()) {
-                // An equality delete never applies to rows of its own commit.
-                *keep &= group.keys.get(row.data()).is_none_or(|delete| delete <= self.sequence_number);
-            }
+            group.keys.apply(batch, self.sequence_number, keep)?;
         }
         Ok(())
     }

@@ -111,6 +111,7 @@ impl KeyMap {
     }
 
     /// Whether there is no key.
+    #[cfg(test)]
     pub(crate) fn is_empty(&self) -> bool {
         self.places.is_empty()
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use arrow_row::{RowConverter, Rows, SortField};
-use arrow_schema::SchemaRef;
+use arrow_schema::{DataType, SchemaRef};
 use iceberg::spec::{DataFile, Datum, NestedField, NestedFieldRef, Schema, TableMetadata, Type};
 
 use super::projection::project_batch;
@@ -22,6 +22,11 @@ impl KeyEncoder {
     /// For the columns with these ids, in this order, with the types that they have in the table, or last had before they were dropped.
     pub(crate) fn new(metadata: &TableMetadata, ids: &[i32]) -> Result<Self, TableError> {
         let fields = ids.iter().map(|id| optional_field(metadata, *id)).collect::<Result<Vec<NestedFieldRef>, _>>()?;
+        Self::of(fields)
+    }
+
+    /// For optional fields, in this order.
+    pub(super) fn of(fields: Vec<NestedFieldRef>) -> Result<Self, TableError> {
         let schema = Schema::builder().with_fields(fields).build().map_err(TableError::iceberg("the schema of a key"))?;
         let schema = arrow_schema_of(&schema)?;
         let sorts = schema.fields().iter().map(|field| SortField::new(field.data_type().clone())).collect();
@@ -30,8 +35,23 @@ impl KeyEncoder {
 
     /// The keys of a batch's rows; a column that it lacks is null.
     pub(crate) fn encode(&self, batch: &RecordBatch) -> Result<Rows, TableError> {
-        let keys = project_batch(batch, &self.schema)?;
-        self.converter.convert_columns(keys.columns()).map_err(TableError::arrow("encoding keys"))
+        self.converter.convert_columns(self.columns(batch)?.columns()).map_err(TableError::arrow("encoding keys"))
+    }
+
+    /// The key columns of a batch, as they are; a column that it lacks is null.
+    pub(super) fn columns(&self, batch: &RecordBatch) -> Result<RecordBatch, TableError> {
+        project_batch(batch, &self.schema)
+    }
+
+    #[cfg(test)]
+    pub(super) fn schema(&self) -> SchemaRef {
+        self.schema.clone()
+    }
+
+    /// The type of the key where it is one column.
+    pub(super) fn only_type(&self) -> Option<&DataType> {
+        let [field] = self.schema.fields().as_ref() else { return None };
+        Some(field.data_type())
     }
 }
 

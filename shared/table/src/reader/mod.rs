@@ -3,6 +3,7 @@
 //! iceberg's scan is not used: it deletes rows that it must not (keys with nulls, keys on columns that old files lack), and cannot read a struct that has
 //! gained a field.
 
+mod deleted_keys;
 pub(crate) mod deletes;
 pub(crate) mod key_map;
 pub(crate) mod keys;
