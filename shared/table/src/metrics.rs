@@ -147,10 +147,19 @@ fn collect(arrays: &[ArrayRef], (fields, around): (&[NestedFieldRef], Option<&Nu
 
 fn count_nans(array: &ArrayRef) -> Option<u64> {
     match array.data_type() {
-        DataType::Float32 => Some(array.as_primitive::<Float32Type>().iter().flatten().filter(|value| value.is_nan()).count() as u64),
-        DataType::Float64 => Some(array.as_primitive::<Float64Type>().iter().flatten().filter(|value| value.is_nan()).count() as u64),
+        DataType::Float32 => Some(unordered::<Float32Type>(array)),
+        DataType::Float64 => Some(unordered::<Float64Type>(array)),
         _ => None,
     }
+}
+
+fn unordered<T: ArrowPrimitiveType>(array: &ArrayRef) -> u64 {
+    let array = array.as_primitive::<T>();
+    let count = match array.nulls() {
+        None => array.values().iter().filter(|value| !is_ordered(*value)).count(),
+        Some(_) => array.iter().flatten().filter(|value| !is_ordered(value)).count(),
+    };
+    count as u64
 }
 
 /// The smallest and the largest value in Iceberg's binary form; `None` when there is none but null and NaN.
@@ -179,14 +188,20 @@ fn extremes(array: &ArrayRef) -> Option<(Vec<u8>, Vec<u8>)> {
 }
 
 fn numbers<T: ArrowPrimitiveType>(array: &ArrayRef, encode: impl Fn(T::Native) -> Vec<u8>) -> Option<(Vec<u8>, Vec<u8>)> {
-    let mut found: Option<(T::Native, T::Native)> = None;
-    for value in array.as_primitive::<T>().iter().flatten().filter(is_ordered) {
-        let (low, high) = found.unwrap_or((value, value));
-        let low = if value.compare(low) == Ordering::Less { value } else { low };
-        let high = if value.compare(high) == Ordering::Greater { value } else { high };
-        found = Some((low, high));
-    }
+    let array = array.as_primitive::<T>();
+    let found = match array.nulls() {
+        None => outermost(array.values().iter().copied()),
+        Some(_) => outermost(array.iter().flatten()),
+    };
     found.map(|(low, high)| (encode(low), encode(high)))
+}
+
+fn outermost<N: ArrowNativeTypeOp>(values: impl Iterator<Item = N>) -> Option<(N, N)> {
+    let mut values = values.filter(is_ordered);
+    let first = values.next()?;
+    Some(values.fold((first, first), |(low, high), value| {
+        (if value.is_lt(low) { value } else { low }, if value.is_gt(high) { value } else { high })
+    }))
 }
 
 /// Only NaN has no place in the order; it is no bound.
@@ -197,8 +212,28 @@ fn is_ordered<N: PartialOrd>(value: &N) -> bool {
 fn bytes<'a>(values: impl Iterator<Item = Option<&'a [u8]>>) -> Option<(Vec<u8>, Vec<u8>)> {
     let mut values = values.flatten();
     let first = values.next()?;
-    let (low, high) = values.fold((first, first), |(low, high), value| (low.min(value), high.max(value)));
-    Some((low.to_vec(), high.to_vec()))
+    let (mut low, mut high) = ((head(first), first), (head(first), first));
+    for value in values {
+        // Most values are told apart by their heads alone.
+        let head = head(value);
+        if head <= low.0 && value < low.1 {
+            low = (head, value);
+        }
+        if head >= high.0 && value > high.1 {
+            high = (head, value);
+        }
+    }
+    Some((low.1.to_vec(), high.1.to_vec()))
+}
+
+/// The first eight bytes as a number that is never larger than that of a larger value.
+fn head(value: &[u8]) -> u64 {
+    let mut head = [0; 8];
+    match value.first_chunk() {
+        Some(first) => head = *first,
+        None => head[..value.len()].copy_from_slice(value),
+    }
+    u64::from_be_bytes(head)
 }
 
 fn lower_bound<'a>(value: &'a [u8], kind: &PrimitiveType) -> &'a [u8] {
@@ -332,6 +367,14 @@ mod tests {
                 prop_assert!(high.as_deref().is_none_or(|high| value <= high));
             }
             prop_assert!(low.chars().count() <= BOUND_LENGTH);
+        }
+
+        #[test]
+        fn the_extremes_are_those_of_an_ordered_list(values in prop::collection::vec(prop::option::of("[\u{0}ab]{0,12}"), 0..8)) {
+            let array: ArrayRef = Arc::new(StringArray::from(values.clone()));
+            let mut sorted: Vec<Vec<u8>> = values.into_iter().flatten().map(String::into_bytes).collect();
+            sorted.sort_unstable();
+            prop_assert_eq!(extremes(&array), sorted.first().cloned().zip(sorted.last().cloned()));
         }
 
         #[test]

@@ -15,7 +15,9 @@ use crate::delta::SpecFile;
 use crate::metrics::{Metrics, MetricsLimit};
 use crate::parquet_file::{Encoder, fill};
 
-/// Rows are gathered up to so many before they are encoded: small files give small batches.
+/// Rows are gathered up to so many before they are encoded: small files give small batches, and joining large ones costs more than it saves.
+const GATHERED_ROWS: usize = 4_096;
+/// No more rows are encoded before it is looked how large the file is.
 const STEP_ROWS: usize = 16_384;
 /// A row group is finished when its encoded pages take so much memory.
 const ROW_GROUP_BYTES: usize = 32 << 20;
@@ -67,7 +69,7 @@ impl<'a> Output<'a> {
     pub(super) async fn push(&mut self, rows: RecordBatch) -> Result<(), TableError> {
         self.waiting_rows += rows.num_rows();
         self.waiting.push(rows);
-        if self.waiting_rows >= STEP_ROWS { self.write_waiting().await } else { Ok(()) }
+        if self.waiting_rows >= GATHERED_ROWS { self.write_waiting().await } else { Ok(()) }
     }
 
     /// The files, once all rows are in.
