@@ -13,7 +13,7 @@ pub(crate) struct Existing {
     pub(crate) number: i64,
     snapshot_id: i64,
     /// Entries of before the field was in the specification have none.
-    file_number: Option<i64>,
+    pub(crate) file_number: Option<i64>,
 }
 
 /// The live files of a manifest, in its order.

@@ -69,7 +69,7 @@ impl Tally {
         }
     }
 
-    fn remove(&mut self, spec_id: i32, file: &DataFile) {
+    pub(crate) fn remove(&mut self, spec_id: i32, file: &DataFile) {
         self.partitions.insert((spec_id, file.partition().clone()));
         self.count("removed-files-size", file.file_size_in_bytes());
         match file.content_type() {

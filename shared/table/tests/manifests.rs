@@ -6,7 +6,8 @@ mod support;
 use std::collections::BTreeMap;
 
 use iceberg::spec::{ManifestContentType, ManifestList, ManifestStatus};
-use sluice_table::{TableCreation, TableVersion};
+use sluice_table::rewrite::{FileFacts, KeyProof, RewriteOptions, RewriteOutcome, TableFiles, commit_rewrite, rewrite_group};
+use sluice_table::{FileContent, TableCreation, TableVersion};
 use sluice_testkit::tables;
 use support::Fixture;
 
@@ -125,4 +126,36 @@ async fn a_merge_survives_a_lost_race() {
     table.commit_on(&base, late).await.unwrap();
     let seen = tables::read(&table.now().await).await;
     assert_eq!(seen.into_keys().collect::<Vec<_>>(), [0, 1, 2, 3, 4, 100, 200]);
+}
+
+#[tokio::test]
+async fn the_files_that_a_rewrite_replaces_are_told_of_in_few_manifests() {
+    let table = Fixture::small(&[]).await;
+    for offset in 0..12 {
+        table.upsert(&[(offset, Some("eu"), 1), (offset / 2, None, 7)], offset).await;
+    }
+    let before = tables::read(&table.now().await).await;
+    let files = TableFiles::load(&table.now().await, None).await.unwrap().unwrap();
+    let (all, data): (Vec<FileFacts>, Vec<FileFacts>) =
+        (files.facts(), files.facts().into_iter().filter(|file| file.content == FileContent::Data).collect());
+    assert!(data.len() == 12 && all.len() > 20 && manifests(&table.now().await).await.count == all.len());
+    let paths: Vec<String> = data.into_iter().map(|file| file.path).collect();
+    let options = RewriteOptions {
+        ids: table.services.ids.as_ref(),
+        target_file_bytes: 1 << 20,
+        delete_memory_bytes: 1 << 20,
+        sort_memory_bytes: 1 << 20,
+        keys: KeyProof::Off,
+    };
+    let group = rewrite_group(&files, &paths, &options).await.unwrap();
+    let outcome = commit_rewrite(&*table.ops, (&files, &[group]), &table.services.commit_context()).await.unwrap();
+    let RewriteOutcome::Committed { version, .. } = outcome else { panic!("stale") };
+    let seen = manifests(&version).await;
+    assert_eq!((seen.files.len(), seen.deleted), (1, all.len()), "each file that left is told of once");
+    assert_eq!(seen.count, 3, "the new file, the data files that left, the delete files that left");
+    let summary = &version.metadata.current_snapshot().unwrap().summary().additional_properties;
+    let told = |key: &str| summary.get(key).and_then(|count| count.parse::<usize>().ok()).unwrap_or(0);
+    assert_eq!((told("total-data-files"), told("total-delete-files"), told("deleted-data-files")), (1, 0, 12));
+    assert_eq!(tables::read(&version).await, before);
+    assert_eq!(manifests(&table.upsert(&[(1, None, 1)], 12).await).await.deleted, 0, "they are told of in one snapshot");
 }

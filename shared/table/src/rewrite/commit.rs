@@ -7,6 +7,7 @@ use iceberg::spec::{DataContentType, ManifestFile, Operation, Snapshot, TableMet
 use sluice_model::TableName;
 use uuid::Uuid;
 
+use super::emptied::Emptied;
 use super::files::{Reaches, Scoped, Scopes, TableFiles, check_rewritable, light};
 use super::group::RewrittenGroup;
 use super::reaches::dangling;
@@ -98,6 +99,10 @@ struct Head {
     scopes: Scopes,
 }
 
+fn held_by((manifest, files): (&ManifestFile, &[Scoped])) -> (String, Vec<LiveEntry>) {
+    (manifest.manifest_path.clone(), files.iter().map(|file| file.entry.clone()).collect())
+}
+
 impl<'a> Rewrite<'a> {
     fn new(start: &'a TableFiles, groups: &'a [RewrittenGroup], identity: SnapshotIdentity) -> Self {
         let deletes = start.files.iter().filter(|file| file.entry.file.content_type() != DataContentType::Data);
@@ -108,7 +113,7 @@ impl<'a> Rewrite<'a> {
             identity,
             outputs: groups.iter().flat_map(|group| group.outputs.iter().cloned()).collect(),
             added: None,
-            held: HashMap::new(),
+            held: start.by_manifest().map(held_by).collect(),
             leaving: HashSet::new(),
             dropped: 0,
         }
@@ -193,15 +198,8 @@ impl<'a> Rewrite<'a> {
         self.outputs.iter().for_each(|output| tally.add(output.spec_id, &output.file));
         let mut manifests = added.clone();
         self.added = Some(added);
-        for (number, manifest) in before.into_iter().enumerate() {
-            if !self.held.get(&manifest.manifest_path).is_some_and(|held| held.iter().any(|entry| self.leaves(entry))) {
-                manifests.push(manifest);
-                continue;
-            }
-            let path = format!("{}/metadata/{}-{}-r{number}.avro", version.metadata.location(), self.identity.commit_id, attempt.number);
-            let place = (path.as_str(), self.identity.snapshot_id, &mut tally);
-            manifests.extend(rewrite_manifest(version, &manifest, place, &|file| self.leaving.contains(file.file_path())).await?);
-        }
+        let name = format!("{}/metadata/{}-{}", version.metadata.location(), self.identity.commit_id, attempt.number);
+        manifests.extend(self.without_leaving(version, before, (&name, &mut tally)).await?);
         let frame = SnapshotFrame {
             identity: self.identity,
             attempt: attempt.number,
@@ -210,6 +208,32 @@ impl<'a> Rewrite<'a> {
             summary: kept_summary(&version.metadata)?,
         };
         seal(version, frame, (manifests, tally)).await
+    }
+
+    /// The manifests that were there, without the files that leave. The names of new ones begin with `name`.
+    async fn without_leaving(
+        &self,
+        version: &TableVersion,
+        before: Vec<ManifestFile>,
+        (name, tally): (&str, &mut Tally),
+    ) -> Result<Vec<ManifestFile>, TableError> {
+        let mut manifests = Vec::with_capacity(before.len());
+        let mut emptied = Emptied::new(version, self.identity.snapshot_id, name);
+        for (number, manifest) in before.into_iter().enumerate() {
+            let held = self.held.get(&manifest.manifest_path).map_or(&[][..], Vec::as_slice);
+            let leave = held.iter().filter(|entry| self.leaves(entry)).count();
+            if leave == 0 {
+                manifests.push(manifest);
+            } else if leave == held.len() {
+                emptied.add(&manifest, tally).await?;
+            } else {
+                let path = format!("{name}-r{number}.avro");
+                let place = (path.as_str(), self.identity.snapshot_id, &mut *tally);
+                manifests.extend(rewrite_manifest(version, &manifest, place, &|file| self.leaving.contains(file.file_path())).await?);
+            }
+        }
+        manifests.extend(emptied.finish().await?);
+        Ok(manifests)
     }
 
     fn leaves(&self, entry: &LiveEntry) -> bool {

@@ -85,6 +85,8 @@ pub struct TableFiles {
     pub(crate) snapshot: SnapshotRef,
     pub(crate) files: Vec<Scoped>,
     manifests: Vec<ManifestFile>,
+    /// How many of the files each manifest holds, in their order.
+    counts: Vec<usize>,
 }
 
 impl TableFiles {
@@ -95,13 +97,25 @@ impl TableFiles {
     pub async fn load(version: &TableVersion, snapshot_id: Option<i64>) -> Result<Option<Self>, TableError> {
         let Some(snapshot) = crate::manifests::snapshot_of(version, snapshot_id)? else { return Ok(None) };
         let manifests = manifests_of(version, snapshot).await?;
-        let (mut scopes, mut files) = (Scopes::default(), Vec::new());
+        let (mut scopes, mut files, mut counts) = (Scopes::default(), Vec::new(), Vec::new());
         for manifest in &manifests {
-            for entry in manifest_entries(version, manifest).await? {
+            let entries = manifest_entries(version, manifest).await?;
+            counts.push(entries.len());
+            for entry in entries {
                 files.push(scopes.number(light(&entry)?, &version.metadata));
             }
         }
-        Ok(Some(Self { version: version.clone(), snapshot: snapshot.clone(), files, manifests }))
+        Ok(Some(Self { version: version.clone(), snapshot: snapshot.clone(), files, manifests, counts }))
+    }
+
+    /// What each manifest holds. Manifests do not change.
+    pub(crate) fn by_manifest(&self) -> impl Iterator<Item = (&ManifestFile, &[Scoped])> {
+        let mut rest = self.files.as_slice();
+        self.manifests.iter().zip(&self.counts).map(move |(manifest, count)| {
+            let (held, others) = rest.split_at(*count);
+            rest = others;
+            (manifest, held)
+        })
     }
 
     /// The snapshot.

@@ -6,6 +6,7 @@
 
 mod alive;
 mod commit;
+mod emptied;
 mod files;
 mod group;
 mod output;
