@@ -1,11 +1,13 @@
 //! Compaction against a hand-written floor on the same files: CPU time of the thread, wall time, peak memory of a process of its own.
 //!
 //! The floor reads with parquet, looks keys up in one hash map, filters, and writes one file with the settings that Sluice chooses; it knows no table, no field ids and no metrics.
-//! Arguments: a word that the case's name must hold. The large case takes minutes and runs only when it is named: `large`. `--profile sluice|floor CASE` runs one path once, for its memory.
+//! Arguments: a word that the case's name must hold. The large case takes minutes and runs only when it is named: `large`. `--profile sluice|floor CASE` runs one path once, for its memory;
+//! `--make CASE FOLDER` makes the table only, for others to compact, and says where its metadata is.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use std::collections::BTreeMap;
 use std::fs::File;
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Instant;
@@ -165,7 +167,12 @@ fn progress(case: &Case, file: usize) {
 
 async fn lake(case: &Case) -> Lake {
     let folder = std::env::temp_dir().join(format!("sluice-compaction-{}-{}", std::process::id(), case.name));
-    std::fs::create_dir_all(&folder).unwrap();
+    Lake { ops: table(case, &folder).await, folder }
+}
+
+/// Makes the table below a folder.
+async fn table(case: &Case, folder: &Path) -> Arc<dyn TableOperations> {
+    std::fs::create_dir_all(folder).unwrap();
     let services = Services { clock: Arc::new(SystemClock), ids: Arc::new(RandomIds) };
     let storage = sluice_storage::open(&sluice_storage::StorageConfig::default(), Arc::new(SystemClock)).await.unwrap();
     let warehouse = format!("file://{}", folder.display());
@@ -183,7 +190,7 @@ async fn lake(case: &Case) -> Lake {
         let prepared = prepare(&version, delta, &options).await.unwrap();
         assert!(matches!(commit_delta(&*ops, prepared, &context(&SystemClock)).await.unwrap(), DeltaOutcome::Committed { .. }));
     }
-    Lake { folder, ops }
+    ops
 }
 
 /// Rows in and out, and bytes in.
@@ -235,7 +242,9 @@ fn floor(lake: &Lake, facts: &[(FileContent, String, i64)]) -> Counts {
         }
     }
     let out = lake.folder.join("floor.parquet");
-    let properties = WriterProperties::builder().set_compression(Compression::ZSTD(ZstdLevel::default())).build();
+    // What Sluice finds out about these rows is known here: only one column's values repeat, and a dictionary of others would only cost.
+    let properties = WriterProperties::builder().set_compression(Compression::ZSTD(ZstdLevel::default()));
+    let properties = properties.set_dictionary_enabled(false).set_column_dictionary_enabled("status".into(), true).build();
     let mut writer: Option<ArrowWriter<File>> = None;
     let mut counts = (0, 0, 0);
     for (_, path, number) in facts.iter().filter(|file| file.0 == FileContent::Data) {
@@ -349,10 +358,13 @@ fn profile(path: &str, case: &Case) {
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).filter(|argument| argument != "--bench").collect();
     let cases: BTreeMap<&str, &Case> = CASES.iter().chain([&LARGE]).map(|case| (case.name, case)).collect();
-    if let [flag, path, case] = arguments.as_slice()
-        && flag == "--profile"
-    {
-        return profile(path, cases[case.as_str()]);
+    match arguments.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
+        ["--profile", path, case] => return profile(path, cases[case]),
+        ["--make", case, folder] => {
+            let ops = block(table(cases[case], Path::new(folder)));
+            return println!("{}", block(ops.refresh()).unwrap().metadata_location);
+        }
+        _ => {}
     }
     let filter = arguments.first().cloned().unwrap_or_default();
     println!(
