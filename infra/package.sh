@@ -35,7 +35,15 @@ export AWS_LC_SYS_NO_JITTER_ENTROPY=1
 functions=(ingest redrive compact rewrite-manifests expire-snapshots remove-orphans)
 # shellcheck disable=SC2046 # one option for each function
 cargo lambda build --profile lambda --locked $(printf -- '--package sluice-%s ' "${functions[@]}") --no-default-features --features "lambda,$features" "$arch" --output-format zip
+started=()
 for function in "${functions[@]}"; do
-  cp "${CARGO_TARGET_DIR:-target}/lambda/$function/bootstrap.zip" "target/package/$function.zip"
-  echo "target/package/$function.zip: $(stat -c %s "target/package/$function.zip") bytes, ${ARCH:-x86_64}, features: $features"
+  zip=target/package/$function.zip
+  cp "${CARGO_TARGET_DIR:-target}/lambda/$function/bootstrap.zip" "$zip"
+  echo "$zip: $(stat -c %s "$zip") bytes, ${ARCH:-x86_64}, features: $features"
+  python3 -m zipfile -e "$zip" "target/package/unpacked/$function"
+  chmod +x "target/package/unpacked/$function/bootstrap"
+  started+=("target/package/unpacked/$function/bootstrap")
 done
+if [ "$(uname -m)" = x86_64 ] && [ "$arch" = --x86-64 ]; then
+  python3 infra/startup.py "${started[@]}"
+fi
