@@ -123,7 +123,7 @@ impl Job for Manifests {
 
     async fn plan(&self, table: &Table<'_>) -> Result<ManifestPlan, MaintenanceError> {
         let version = table.now().await?;
-        let not_due = sluice_table::rewrite::check_rewritable(&version.metadata).err().map(|error| error.to_string());
+        let not_due = sluice_table::manifests::check_format(&version.metadata).err().map(|error| error.to_string());
         let facts = if not_due.is_some() { Vec::new() } else { manifest_facts(&version).await? };
         let manifests = worth_merging(&facts, &self.settings);
         let kept = facts.len() - manifests.len();

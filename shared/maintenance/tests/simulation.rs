@@ -23,8 +23,8 @@ use sluice_model::TransformedColumn;
 use sluice_storage::ObjectStore as _;
 use sluice_table::expire::{normalised, referenced};
 use sluice_table::ledger;
-use sluice_testkit::{foreign, tables};
-use support::{HOUR, Lake, Trouble, oracle};
+use sluice_testkit::{foreign, oracle, tables};
+use support::{HOUR, Lake, Trouble};
 
 /// Something that happens.
 #[derive(Debug, Clone)]

@@ -35,6 +35,7 @@ mod prepare;
 pub mod reader;
 pub mod rewind;
 pub mod rewrite;
+mod row_ids;
 pub mod schema;
 mod scope;
 pub mod snapshot_producer;

@@ -36,10 +36,11 @@ impl MergePolicy {
     }
 }
 
-/// Merged manifests of one commit, by the paths they were made of: a later attempt uses them again.
+/// Merged manifests of one commit, by what they were made of: a later attempt uses them again. The row ids that a list gives to a manifest are part of that: in
+/// an upgraded table the next snapshot is the first to give any.
 #[derive(Debug, Default)]
 pub(crate) struct Merger {
-    made: HashMap<Vec<String>, Vec<ManifestFile>>,
+    made: HashMap<Vec<(String, Option<u64>)>, Vec<ManifestFile>>,
 }
 
 impl Merger {
@@ -74,7 +75,7 @@ impl Merger {
         if bin.len() < 2 {
             return Ok(bin);
         }
-        let key: Vec<String> = bin.iter().map(|manifest| manifest.manifest_path.clone()).collect();
+        let key: Vec<_> = bin.iter().map(|manifest| (manifest.manifest_path.clone(), manifest.first_row_id)).collect();
         if let Some(made) = self.made.get(&key) {
             return Ok(made.clone());
         }

@@ -10,8 +10,7 @@ use uuid::Uuid;
 
 use crate::commit_loop::{Attempt, Change, Ended, commit, new_identity};
 use crate::manifest_copy::{Existing, existing, write_existing};
-use crate::manifests::{Base, path_of};
-use crate::rewrite::check_rewritable;
+use crate::manifests::{Base, check_format, path_of};
 use crate::snapshot_producer::{ManifestPlace, SnapshotFrame, SnapshotIdentity, Tally, carried, next_timestamp, seal};
 use crate::stage::{kept_summary, on_main};
 use crate::{CommitContext, StagedChange, TableError, TableOperations, TableVersion};
@@ -96,16 +95,17 @@ pub async fn manifest_facts(version: &TableVersion) -> Result<Vec<ManifestFacts>
 /// Merges the manifests at `paths` into ones of about `target_bytes`, one commit, where that makes them at most half as many.
 ///
 /// # Errors
-/// [`TableError::Unsupported`] for tables of format version 3, whose row ids this version does not carry over; else as every commit.
+/// [`TableError::Unsupported`] for tables of format version 1 and encrypted ones; else as every commit.
 pub async fn rewrite_manifests(
     ops: &dyn TableOperations,
     (version, paths, target_bytes): (&TableVersion, &[String], u64),
     context: &CommitContext<'_>,
 ) -> Result<ManifestOutcome, TableError> {
-    check_rewritable(&version.metadata)?;
+    check_format(&version.metadata)?;
     let identity = new_identity(version, context.ids)?;
     let paths: HashSet<&str> = paths.iter().map(String::as_str).collect();
-    let mut change = RewriteManifests { table_uuid: version.metadata.uuid(), paths, target_bytes, identity, clusters: None, merged: None };
+    let (table_uuid, row_ids) = (version.metadata.uuid(), Vec::new());
+    let mut change = RewriteManifests { table_uuid, paths, target_bytes, identity, row_ids, clusters: None, merged: None, written: 0 };
     Ok(match commit(ops, &mut change, (Some(Base::new(version.clone())), context)).await? {
         Ended::Landed { version, attempts } => ManifestOutcome::Committed {
             version,
@@ -124,10 +124,14 @@ struct RewriteManifests<'a> {
     paths: HashSet<&'a str>,
     target_bytes: u64,
     identity: SnapshotIdentity,
+    /// The first row ids of the manifests, in the list's order, when they were read.
+    row_ids: Vec<Option<u64>>,
     /// Read in the first attempt that gets so far, until they are written.
     clusters: Option<Vec<Cluster>>,
-    /// Written in the first attempt that gets so far: manifests do not change, so they serve every attempt.
+    /// Written in the first attempt that gets so far: manifests do not change, so they serve every attempt on which the old ones have the same row ids.
     merged: Option<Vec<ManifestFile>>,
+    /// How many manifests were ever written, for their names.
+    written: usize,
 }
 
 enum Refusal {
@@ -184,6 +188,11 @@ async fn clusters(version: &TableVersion, manifests: &[ManifestFile]) -> Result<
 impl RewriteManifests<'_> {
     /// Reads the manifests, unless an earlier attempt did; whether they become at most half as many.
     async fn pays(&mut self, version: &TableVersion, manifests: &[ManifestFile]) -> Result<bool, TableError> {
+        // In an upgraded table the next snapshot is the first that gives row ids to a manifest.
+        let row_ids: Vec<Option<u64>> = manifests.iter().map(|manifest| manifest.first_row_id).collect();
+        if row_ids != self.row_ids {
+            (self.row_ids, self.clusters, self.merged) = (row_ids, None, None);
+        }
         if self.merged.is_some() {
             return Ok(true);
         }
@@ -209,12 +218,13 @@ impl RewriteManifests<'_> {
         Ok(merged)
     }
 
-    async fn write(&self, version: &TableVersion, mut cluster: Cluster, merged: &mut Vec<ManifestFile>) -> Result<(), TableError> {
+    async fn write(&mut self, version: &TableVersion, mut cluster: Cluster, merged: &mut Vec<ManifestFile>) -> Result<(), TableError> {
         cluster.files.sort_by(|(a, x), (b, y)| (a, x.number).cmp(&(b, y.number)));
         let most = cluster.files_each(self.target_bytes);
         let mut files = cluster.files.into_iter().map(|(_, file)| file).peekable();
         while files.peek().is_some() {
-            let path = format!("{}/metadata/{}-c{}.avro", version.metadata.location(), self.identity.commit_id, merged.len());
+            let path = format!("{}/metadata/{}-c{}.avro", version.metadata.location(), self.identity.commit_id, self.written);
+            self.written += 1;
             let (spec_id, content, snapshot_id) = (cluster.spec_id, cluster.content, self.identity.snapshot_id);
             let place = ManifestPlace { path: &path, spec_id, content, snapshot_id };
             merged.push(write_existing(version, cluster.schema.clone(), &place, files.by_ref().take(most).collect()).await?);

@@ -2,6 +2,8 @@
 
 use iceberg::spec::{DataContentType, DataFile, FormatVersion, ManifestFile, ManifestList, Snapshot, SnapshotRef, Struct, TableMetadata};
 
+use crate::row_ids::RowIds;
+use crate::snapshot_producer::bytes_of;
 use crate::{TableError, TableVersion};
 
 const ENCRYPTION: &str = "encryption.key-id";
@@ -51,6 +53,8 @@ pub struct LiveFile {
 pub(crate) struct LiveEntry {
     pub(crate) spec_id: i32,
     pub(crate) sequence_number: i64,
+    /// The id of its first row, its own or the manifest's; `None` for delete files, and before format version 3.
+    pub(crate) first_row_id: Option<i64>,
     pub(crate) file: DataFile,
 }
 
@@ -79,7 +83,10 @@ impl Base {
 
 /// Refuses tables of format version 1, which know neither deletes nor sequence numbers, and encrypted ones, whose files must not be written in
 /// clear.
-pub(crate) fn check_format(metadata: &TableMetadata) -> Result<(), TableError> {
+///
+/// # Errors
+/// [`TableError::Unsupported`], which says which.
+pub fn check_format(metadata: &TableMetadata) -> Result<(), TableError> {
     if metadata.properties().contains_key(ENCRYPTION) {
         return Err(TableError::Unsupported(format!("writing encrypted tables ({ENCRYPTION} is set)")));
     }
@@ -135,11 +142,12 @@ pub(crate) async fn manifest_entries(version: &TableVersion, manifest: &Manifest
     }
     let path = &manifest.manifest_path;
     let loaded = manifest.load_manifest(&version.file_io).await.map_err(TableError::iceberg(format!("reading {path}")))?;
-    let mut live = Vec::with_capacity(loaded.entries().len());
+    let (mut live, mut row_ids) = (Vec::with_capacity(loaded.entries().len()), RowIds::of(manifest));
     for entry in loaded.entries().iter().filter(|entry| entry.is_alive()) {
         let number = entry.sequence_number();
         let sequence_number = number.ok_or_else(|| TableError::Invalid(format!("{path}: an entry without a sequence number")))?;
-        live.push(LiveEntry { spec_id: manifest.partition_spec_id, sequence_number, file: entry.data_file().clone() });
+        let (spec_id, first_row_id) = (manifest.partition_spec_id, row_ids.first_of(entry.data_file())?);
+        live.push(LiveEntry { spec_id, sequence_number, first_row_id, file: entry.data_file().clone() });
     }
     Ok(live)
 }
@@ -161,7 +169,7 @@ fn live_file(metadata: &TableMetadata, entry: &LiveEntry) -> LiveFile {
         path: entry.file.file_path().to_owned(),
         content: entry.file.content_type().into(),
         records: entry.file.record_count(),
-        bytes: entry.file.file_size_in_bytes(),
+        bytes: bytes_of(&entry.file),
         spec_id: entry.spec_id,
         partition: path_of(metadata, entry.spec_id, entry.file.partition()),
         sequence_number: entry.sequence_number,

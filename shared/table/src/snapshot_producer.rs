@@ -4,12 +4,14 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use iceberg::io::FileIO;
 use iceberg::spec::{
-    DataContentType, DataFile, FormatVersion, ManifestContentType, ManifestFile, ManifestListWriter, ManifestStatus, ManifestWriter,
-    ManifestWriterBuilder, Operation, SchemaRef, Snapshot, Struct, Summary, TableMetadata, UNASSIGNED_SEQUENCE_NUMBER,
+    DataContentType, DataFile, FormatVersion, ManifestContentType, ManifestFile, ManifestListWriter, ManifestWriter, ManifestWriterBuilder,
+    Operation, SchemaRef, Snapshot, Struct, Summary, TableMetadata, UNASSIGNED_SEQUENCE_NUMBER,
 };
 use uuid::Uuid;
 
 use crate::delta::SpecFile;
+use crate::manifest_copy::{Existing, existing};
+use crate::reader::vectors::is_vector;
 use crate::{TableError, TableVersion, Truncate};
 
 /// What one commit's snapshots have in common over all attempts, so that its manifests can be used again.
@@ -50,7 +52,7 @@ impl Tally {
 
     pub(crate) fn add(&mut self, spec_id: i32, file: &DataFile) {
         self.partitions.insert((spec_id, file.partition().clone()));
-        self.count("added-files-size", file.file_size_in_bytes());
+        self.count("added-files-size", bytes_of(file));
         match file.content_type() {
             DataContentType::Data => {
                 self.count("added-data-files", 1);
@@ -71,7 +73,7 @@ impl Tally {
 
     pub(crate) fn remove(&mut self, spec_id: i32, file: &DataFile) {
         self.partitions.insert((spec_id, file.partition().clone()));
-        self.count("removed-files-size", file.file_size_in_bytes());
+        self.count("removed-files-size", bytes_of(file));
         match file.content_type() {
             DataContentType::Data => {
                 self.count("deleted-data-files", 1);
@@ -84,7 +86,7 @@ impl Tally {
             }
             DataContentType::PositionDeletes => {
                 self.count("removed-delete-files", 1);
-                self.count("removed-position-delete-files", 1);
+                self.count(if is_vector(file) { "removed-dvs" } else { "removed-position-delete-files" }, 1);
                 self.count("removed-position-deletes", file.record_count());
             }
         }
@@ -107,6 +109,12 @@ impl Tally {
             }
         }
     }
+}
+
+/// A file's bytes; of a deletion vector only its own in the Puffin file, which others share, so that they add up.
+pub(crate) fn bytes_of(file: &DataFile) -> u64 {
+    let own = file.content_size_in_bytes().and_then(|bytes| u64::try_from(bytes).ok());
+    own.filter(|_| is_vector(file)).unwrap_or(file.file_size_in_bytes())
 }
 
 const TOTALS: [(&str, &str, &str); 6] = [
@@ -236,8 +244,8 @@ async fn empty(
     rewrite_manifest(version, manifest, (path, snapshot_id, tally), &|_| true).await
 }
 
-/// A manifest again: the files that `gone` names are deleted in it, the other live ones stay with the numbers and the snapshot that they have (rules
-/// R5 and R6). `None` when it had no live file.
+/// A manifest again: the files that `gone` names are deleted in it, the other live ones stay with the numbers, the row ids and the snapshot that they
+/// have (rules R5 and R6). `None` when it had no live file.
 pub(crate) async fn rewrite_manifest(
     version: &TableVersion,
     manifest: &ManifestFile,
@@ -251,16 +259,13 @@ pub(crate) async fn rewrite_manifest(
     let schema = loaded.metadata().schema().clone();
     let mut writer = manifest_writer((&version.file_io, &version.metadata), schema, &place)?;
     let mut any = false;
-    for entry in loaded.entries().iter().filter(|entry| entry.status() != ManifestStatus::Deleted) {
-        let lacks = |what: &str| TableError::Invalid(format!("{source}: an entry without a {what}"));
-        let number = entry.sequence_number().ok_or_else(|| lacks("sequence number"))?;
-        let (file, wrong) = (entry.data_file(), TableError::iceberg(format!("writing {path}")));
-        if gone(file) {
-            tally.remove(manifest.partition_spec_id, file);
-            writer.add_delete_file(file.clone(), number, entry.file_sequence_number).map_err(wrong)?;
+    for Existing { file, number, snapshot_id: added_by, file_number } in existing(manifest, &loaded)? {
+        let wrong = TableError::iceberg(format!("writing {path}"));
+        if gone(&file) {
+            tally.remove(manifest.partition_spec_id, &file);
+            writer.add_delete_file(file, number, file_number).map_err(wrong)?;
         } else {
-            let added_by = entry.snapshot_id().ok_or_else(|| lacks("snapshot id"))?;
-            writer.add_existing_file(file.clone(), added_by, number, entry.file_sequence_number).map_err(wrong)?;
+            writer.add_existing_file(file, added_by, number, file_number).map_err(wrong)?;
         }
         any = true;
     }

@@ -3,7 +3,6 @@
 
 mod support;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
@@ -12,51 +11,14 @@ use arrow_array::{ArrayRef, RecordBatch, StringArray};
 use iceberg::spec::{DataContentType, DataFileFormat, Operation};
 use sluice_model::Class;
 use sluice_table::arrow::arrow_schema;
-use sluice_table::rewrite::{
-    FileFacts, KeyProof, RewriteOptions, RewriteOutcome, RewrittenGroup, TableFiles, commit_rewrite, rewrite_group,
-};
+use sluice_table::rewrite::{FileFacts, RewriteOptions, RewriteOutcome, RewrittenGroup, TableFiles, commit_rewrite, rewrite_group};
 use sluice_table::{FileContent, RowDelta, TableVersion, ledger, live_files};
 use sluice_testkit::{CommitFault, foreign, tables};
+use support::compacting::{compact, groups, options, rewrite_all};
 use support::{Fixture, rows, store_positions};
-
-fn options(table: &Fixture) -> RewriteOptions<'_> {
-    RewriteOptions {
-        ids: table.services.ids.as_ref(),
-        target_file_bytes: 1 << 20,
-        delete_memory_bytes: 1 << 20,
-        sort_memory_bytes: 1 << 20,
-        keys: KeyProof::Off,
-    }
-}
-
-/// The data files of a snapshot, by scope.
-fn groups(facts: &[FileFacts]) -> Vec<Vec<String>> {
-    let mut groups: BTreeMap<usize, Vec<String>> = BTreeMap::new();
-    for file in facts.iter().filter(|file| file.content == FileContent::Data) {
-        groups.entry(file.scope).or_default().push(file.path.clone());
-    }
-    groups.into_values().collect()
-}
-
-async fn rewrite_all(table: &Fixture) -> (TableFiles, Vec<RewrittenGroup>) {
-    let files = TableFiles::load(&table.now().await, None).await.unwrap().unwrap();
-    let mut rewritten = Vec::new();
-    for paths in groups(&files.facts()) {
-        rewritten.push(rewrite_group(&files, &paths, &options(table)).await.unwrap());
-    }
-    (files, rewritten)
-}
 
 async fn commit(table: &Fixture, files: &TableFiles, groups: &[RewrittenGroup]) -> RewriteOutcome {
     commit_rewrite(&*table.ops, (files, groups), &table.services.commit_context()).await.unwrap()
-}
-
-async fn compact(table: &Fixture) -> TableVersion {
-    let (files, groups) = rewrite_all(table).await;
-    match commit(table, &files, &groups).await {
-        RewriteOutcome::Committed { version, .. } => version,
-        RewriteOutcome::Stale { reason, .. } => panic!("stale: {reason}"),
-    }
 }
 
 async fn counts(version: &TableVersion) -> (usize, usize) {
@@ -322,12 +284,13 @@ async fn r16_the_ledger_and_the_marks_of_other_writers_are_carried() {
 #[tokio::test]
 async fn what_cannot_be_rewritten_is_refused() {
     let mut creation = tables::creation(&[]);
-    creation.format_version = 3;
+    creation.properties.insert("encryption.key-id".to_owned(), "k".to_owned());
     let table = Fixture::of(&creation).await;
-    table.upsert(&[(1, None, 1)], 0).await;
+    foreign::instead(&*table.ops, vec![vec![foreign::data_file("memory://data.parquet", DataContentType::Data, DataFileFormat::Parquet)]])
+        .await;
     let files = TableFiles::load(&table.now().await, None).await.unwrap().unwrap();
     let error = rewrite_group(&files, &groups(&files.facts())[0], &options(&table)).await.unwrap_err();
-    assert!(error.to_string().contains("format version 3"), "{error}");
+    assert!(error.to_string().contains("encrypted"), "{error}");
     let table = three_upserts(&["region"]).await;
     let files = TableFiles::load(&table.now().await, None).await.unwrap().unwrap();
     let all: Vec<String> = groups(&files.facts()).concat();

@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 
 use iceberg::spec::{
-    DataContentType, DataFile, DataFileBuilder, DataFileFormat, MAIN_BRANCH, ManifestFile, ManifestList, ManifestListWriter,
-    ManifestWriterBuilder, Operation, Snapshot, SnapshotReference, SnapshotRetention, Struct, Summary, TableMetadata, TableMetadataBuilder,
-    UNASSIGNED_SEQUENCE_NUMBER,
+    DataContentType, DataFile, DataFileBuilder, DataFileFormat, FormatVersion, MAIN_BRANCH, ManifestContentType, ManifestFile,
+    ManifestList, ManifestListWriter, ManifestWriter, ManifestWriterBuilder, Operation, Snapshot, SnapshotReference, SnapshotRetention,
+    Struct, Summary, TableMetadata, TableMetadataBuilder, UNASSIGNED_SEQUENCE_NUMBER,
 };
 use sluice_table::{StagedChange, TableOperations, TableVersion, metadata_file};
 
@@ -79,7 +79,7 @@ pub async fn instead(ops: &dyn TableOperations, lists: Vec<Vec<DataFile>>) -> Ta
     commit_manifests(ops, &base, (id, manifests, HashMap::new())).await
 }
 
-async fn commit_manifests(
+pub(crate) async fn commit_manifests(
     ops: &dyn TableOperations,
     base: &TableVersion,
     (id, manifests, marks): (i64, Vec<ManifestFile>, HashMap<String, String>),
@@ -87,8 +87,13 @@ async fn commit_manifests(
     let metadata = &base.metadata;
     let list = format!("{}/metadata/foreign-{id}.avro", metadata.location());
     let output = base.file_io.new_output(&list).unwrap().writer().await.unwrap();
-    let mut writer = ManifestListWriter::v2(output, id, metadata.current_snapshot_id(), metadata.next_sequence_number());
+    let (parent, number, first_row) = (metadata.current_snapshot_id(), metadata.next_sequence_number(), metadata.next_row_id());
+    let mut writer = match metadata.format_version() {
+        FormatVersion::V3 => ManifestListWriter::v3(output, id, parent, number, Some(first_row)),
+        FormatVersion::V1 | FormatVersion::V2 => ManifestListWriter::v2(output, id, parent, number),
+    };
     writer.add_manifests(manifests.into_iter()).unwrap();
+    let rows = writer.next_row_id().map(|next| next - first_row);
     writer.close().await.unwrap();
     let snapshot = Snapshot::builder()
         .with_snapshot_id(id)
@@ -97,25 +102,44 @@ async fn commit_manifests(
         .with_timestamp_ms(metadata.last_updated_ms() + 1)
         .with_manifest_list(list)
         .with_schema_id(metadata.current_schema_id())
-        .with_summary(Summary { operation: Operation::Overwrite, additional_properties: marks })
-        .build();
+        .with_summary(Summary { operation: Operation::Overwrite, additional_properties: marks });
+    let snapshot = match rows {
+        Some(rows) => snapshot.with_row_range(first_row, rows).build(),
+        None => snapshot.build(),
+    };
     alter(ops, |builder| builder.set_branch_snapshot(snapshot, MAIN_BRANCH).unwrap()).await
 }
 
 async fn manifest(base: &TableVersion, (snapshot_id, number): (i64, usize), files: Vec<DataFile>) -> ManifestFile {
     let metadata = &base.metadata;
     let path = format!("{}/metadata/foreign-m{snapshot_id}-{number}.avro", metadata.location());
-    let spec = metadata.default_partition_spec().as_ref().clone();
-    let output = base.file_io.new_output(path).unwrap();
-    let builder = ManifestWriterBuilder::new(output, Some(snapshot_id), metadata.current_schema().clone(), spec);
-    let mut writer = match files[0].content_type() {
-        DataContentType::Data => builder.build_v2_data(),
-        DataContentType::EqualityDeletes | DataContentType::PositionDeletes => builder.build_v2_deletes(),
+    let content = match files[0].content_type() {
+        DataContentType::Data => ManifestContentType::Data,
+        DataContentType::EqualityDeletes | DataContentType::PositionDeletes => ManifestContentType::Deletes,
     };
+    let mut writer = manifest_writer(base, (&path, snapshot_id), (content, metadata.default_partition_spec_id()));
     for file in files {
         writer.add_file(file, UNASSIGNED_SEQUENCE_NUMBER).unwrap();
     }
     writer.write_manifest_file().await.unwrap()
+}
+
+/// A manifest of the table's format version.
+pub(crate) fn manifest_writer(
+    base: &TableVersion,
+    (path, snapshot_id): (&str, i64),
+    (content, spec_id): (ManifestContentType, i32),
+) -> ManifestWriter {
+    let metadata = &base.metadata;
+    let spec = metadata.partition_spec_by_id(spec_id).unwrap().as_ref().clone();
+    let output = base.file_io.new_output(path).unwrap();
+    let builder = ManifestWriterBuilder::new(output, Some(snapshot_id), metadata.current_schema().clone(), spec);
+    match (metadata.format_version(), content) {
+        (FormatVersion::V3, ManifestContentType::Data) => builder.build_v3_data(),
+        (FormatVersion::V3, ManifestContentType::Deletes) => builder.build_v3_deletes(),
+        (FormatVersion::V1 | FormatVersion::V2, ManifestContentType::Data) => builder.build_v2_data(),
+        (FormatVersion::V1 | FormatVersion::V2, ManifestContentType::Deletes) => builder.build_v2_deletes(),
+    }
 }
 
 /// Describes a file that a foreign writer has stored.
@@ -140,7 +164,7 @@ pub async fn manifest_paths(version: &TableVersion, list: &str) -> Vec<String> {
     manifests(version, list).await.into_iter().map(|manifest| manifest.manifest_path).collect()
 }
 
-async fn manifests(version: &TableVersion, list: &str) -> Vec<ManifestFile> {
+pub(crate) async fn manifests(version: &TableVersion, list: &str) -> Vec<ManifestFile> {
     let bytes = version.file_io.new_input(list).unwrap().read().await.unwrap();
     ManifestList::parse_with_version(&bytes, version.metadata.format_version()).unwrap().consume_entries().into_iter().collect()
 }
@@ -165,19 +189,23 @@ pub async fn entries(version: &TableVersion) -> Vec<EntryFacts> {
 /// A snapshot of another program that takes the part of a file at `offset` out of the table.
 pub async fn without(ops: &dyn TableOperations, path: &str, offset: i64) -> TableVersion {
     let base = ops.refresh().await.unwrap();
+    let id = base.metadata.last_sequence_number() + 1_000;
+    let kept = manifests_without(&base, id, &|file| file.file_path() == path && file.content_offset() == Some(offset)).await;
+    commit_manifests(ops, &base, (id, kept, HashMap::new())).await
+}
+
+/// The current manifests, with those deletes deleted in them.
+pub(crate) async fn manifests_without(base: &TableVersion, id: i64, is_it: &(dyn Fn(&DataFile) -> bool + Sync)) -> Vec<ManifestFile> {
     let metadata = &base.metadata;
-    let id = metadata.last_sequence_number() + 1_000;
     let mut kept = Vec::new();
-    for (number, manifest) in manifests(&base, metadata.current_snapshot().unwrap().manifest_list()).await.into_iter().enumerate() {
+    for (number, manifest) in manifests(base, metadata.current_snapshot().unwrap().manifest_list()).await.into_iter().enumerate() {
         let loaded = manifest.load_manifest(&base.file_io).await.unwrap();
-        let is_it = |file: &DataFile| file.file_path() == path && file.content_offset() == Some(offset);
         if !loaded.entries().iter().any(|entry| is_it(entry.data_file())) {
             kept.push(manifest);
             continue;
         }
-        let output = base.file_io.new_output(format!("{}/metadata/foreign-w{id}-{number}.avro", metadata.location())).unwrap();
-        let spec = metadata.partition_spec_by_id(manifest.partition_spec_id).unwrap().as_ref().clone();
-        let mut writer = ManifestWriterBuilder::new(output, Some(id), metadata.current_schema().clone(), spec).build_v2_deletes();
+        let path = format!("{}/metadata/foreign-w{id}-{number}.avro", metadata.location());
+        let mut writer = manifest_writer(base, (&path, id), (manifest.content, manifest.partition_spec_id));
         for entry in loaded.entries().iter().filter(|entry| entry.is_alive()) {
             let (file, number, written) = (entry.data_file().clone(), entry.sequence_number().unwrap(), entry.file_sequence_number);
             if is_it(&file) {
@@ -188,5 +216,5 @@ pub async fn without(ops: &dyn TableOperations, path: &str, offset: i64) -> Tabl
         }
         kept.push(writer.write_manifest_file().await.unwrap());
     }
-    commit_manifests(ops, &base, (id, kept, HashMap::new())).await
+    kept
 }

@@ -7,9 +7,11 @@ pub mod contract;
 pub mod faults;
 pub mod foreign;
 pub mod objects;
+pub mod oracle;
 pub mod proxy;
 pub mod services;
 pub mod tables;
+pub mod vectors;
 
 pub use chaos::exactly_once;
 pub use contract::{Namespaces, OldMetadata, catalog_contract, catalog_contract_with};

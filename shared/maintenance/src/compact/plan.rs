@@ -49,7 +49,7 @@ impl Head {
             snapshot_id: metadata.current_snapshot_id(),
             commits,
             since_last_ms,
-            obstacle: sluice_table::rewrite::check_rewritable(metadata).err().map(|error| error.to_string()),
+            obstacle: sluice_table::manifests::check_format(metadata).err().map(|error| error.to_string()),
         }
     }
 }

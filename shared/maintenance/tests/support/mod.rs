@@ -1,8 +1,6 @@
 //! A lake in memory whose files have ages, and faults between it and the jobs.
 #![allow(dead_code, unreachable_pub, clippy::unwrap_used, clippy::panic)]
 
-pub mod oracle;
-
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};

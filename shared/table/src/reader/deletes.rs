@@ -9,11 +9,13 @@ use arrow_array::types::Int64Type;
 use arrow_schema::SchemaRef;
 use hashbrown::HashMap;
 use iceberg::spec::{DataContentType, DataFileFormat, Literal, NestedField, PrimitiveLiteral, PrimitiveType, Schema, Struct, Type};
+use roaring::RoaringTreemap;
 
 use super::deleted_keys::DeletedKeys;
 use super::key_map::{Inserted, while_growing};
 use super::portions::Limits;
 use super::projection::project_batch;
+use super::vectors;
 use crate::arrow::arrow_schema_of;
 use crate::manifests::LiveEntry;
 use crate::{TableError, TableVersion};
@@ -33,6 +35,15 @@ pub(crate) struct Deletes {
     /// By path of the data file: positions, each with the sequence number of its youngest delete.
     positions: HashMap<String, HashMap<u64, i64>>,
     position_bytes: u64,
+    /// By path of the data file: one, unless some are of another place than the file.
+    vectors: HashMap<String, Vec<Vector>>,
+    vector_bytes: u64,
+}
+
+/// A deletion vector and where it reaches.
+struct Vector {
+    entry: LiveEntry,
+    positions: RoaringTreemap,
 }
 
 /// Equality deletes by the same columns with the same reach.
@@ -47,13 +58,14 @@ pub(crate) struct FileDeletes<'a> {
     sequence_number: i64,
     equality: Vec<&'a EqualityDeletes>,
     positions: Option<&'a HashMap<u64, i64>>,
+    vector: Option<&'a RoaringTreemap>,
 }
 
 /// The columns of a delete file that say what it deletes.
 pub(super) fn columns_of(entry: &LiveEntry) -> Result<HashSet<i32>, TableError> {
     let path = entry.file.file_path();
     match (entry.file.content_type(), entry.file.file_format()) {
-        (_, DataFileFormat::Puffin) => Err(TableError::Unsupported(format!("reading a table with deletion vectors ({path})"))),
+        (_, DataFileFormat::Puffin) => Err(TableError::Invalid(format!("{path}: a Puffin file with other deletes than deletion vectors"))),
         (DataContentType::EqualityDeletes, _) => Ok(equality_ids(entry)?.into_iter().collect()),
         (DataContentType::PositionDeletes, _) => Ok(HashSet::from([PATH_ID, POSITION_ID])),
         (DataContentType::Data, _) => Err(TableError::Invalid(format!("{path} is no delete file"))),
@@ -68,12 +80,12 @@ fn equality_ids(entry: &LiveEntry) -> Result<Vec<i32>, TableError> {
 impl Deletes {
     /// The bytes that keys and positions take.
     pub(crate) fn bytes(&self) -> u64 {
-        self.equality.iter().map(|group| group.keys.bytes()).sum::<u64>() + self.position_bytes
+        self.equality.iter().map(|group| group.keys.bytes()).sum::<u64>() + self.position_bytes + self.vector_bytes
     }
 
     /// Whether there is no delete.
     pub(crate) fn is_empty(&self) -> bool {
-        self.positions.is_empty() && self.equality.iter().all(|group| group.keys.is_empty())
+        self.positions.is_empty() && self.vectors.is_empty() && self.equality.iter().all(|group| group.keys.is_empty())
     }
 
     /// Adds rows of a delete file, as many as fit; gives how many that are. One always fits when there is none yet.
@@ -120,7 +132,7 @@ impl Deletes {
         let positions = rows.column(1).as_primitive::<Int64Type>().iter();
         for (number, (path, position)) in paths.zip(positions).enumerate() {
             let (Some(path), Some(position)) = (path, position) else { continue };
-            if limits.only.as_ref().is_some_and(|only| !only.contains(path)) {
+            if limits.only.as_ref().is_some_and(|only| !only.contains(path)) || limits.with_vectors.contains(path) {
                 continue;
             }
             let at = (path, position.cast_unsigned());
@@ -150,6 +162,23 @@ impl Deletes {
         Inserted::New
     }
 
+    /// Reads a deletion vector, if it fits. One always fits when there is nothing yet.
+    pub(super) async fn add_vector(
+        &mut self,
+        (version, entry): (&TableVersion, &LiveEntry),
+        limits: &Limits,
+    ) -> Result<Inserted, TableError> {
+        let path = vectors::data_file_of(&entry.file)?;
+        let room = self.room(limits).saturating_sub(self.bytes());
+        if vectors::bytes_to_read(&entry.file)?.saturating_add((path.len() + FILE_BYTES) as u64) > room {
+            return Ok(Inserted::Full);
+        }
+        let positions = vectors::read(version, &entry.file).await?;
+        self.vector_bytes += vectors::bytes_of(&positions) + (path.len() + FILE_BYTES) as u64;
+        self.vectors.entry(path).or_default().push(Vector { entry: entry.clone(), positions });
+        Ok(Inserted::New)
+    }
+
     /// The deletes that may touch that data file.
     pub(crate) fn of(&self, entry: &LiveEntry) -> FileDeletes<'_> {
         let own = widened(entry.file.partition());
@@ -158,10 +187,14 @@ impl Deletes {
             Some((spec_id, partition)) => *spec_id == entry.spec_id && *partition == own,
         };
         let touching = self.equality.iter().filter(|group| group.keys.may_touch(entry.sequence_number));
+        let vectors = self.vectors.get(entry.file.file_path());
         FileDeletes {
             sequence_number: entry.sequence_number,
             equality: touching.filter(|group| reaches(&group.reach)).collect(),
             positions: self.positions.get(entry.file.file_path()),
+            vector: vectors
+                .and_then(|held| held.iter().find(|vector| vectors::applies(&vector.entry, entry)))
+                .map(|vector| &vector.positions),
         }
     }
 }
@@ -193,7 +226,7 @@ fn position_schema() -> Result<SchemaRef, TableError> {
 impl FileDeletes<'_> {
     /// Whether no row of the file can be deleted.
     pub(crate) fn is_empty(&self) -> bool {
-        self.equality.is_empty() && self.positions.is_none()
+        self.equality.is_empty() && self.positions.is_none() && self.vector.is_none()
     }
 
     /// Adds the columns that are needed to tell which rows are deleted.
@@ -203,6 +236,9 @@ impl FileDeletes<'_> {
 
     /// Clears `keep` for the deleted rows of a batch that begins at `start` in its file.
     pub(crate) fn apply(&self, batch: &RecordBatch, start: u64, keep: &mut [bool]) -> Result<(), TableError> {
+        if let Some(vector) = self.vector {
+            vectors::clear(vector, start, keep);
+        }
         if let Some(positions) = self.positions {
             for (position, keep) in (start..).zip(keep.iter_mut()) {
                 // A position delete also applies to rows of its own commit.

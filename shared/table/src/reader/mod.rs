@@ -12,6 +12,7 @@ mod projection;
 mod ranges;
 mod search;
 pub(crate) mod source;
+pub(crate) mod vectors;
 
 use std::collections::HashSet;
 
@@ -34,7 +35,7 @@ pub(crate) use search::KeySearch;
 /// null, older types are widened. The order of the rows is that of the files.
 ///
 /// # Errors
-/// [`TableError`]; fatal when the table has deletion vectors, files that are no Parquet, or columns that do not fit `target`.
+/// [`TableError`]; fatal when the table has files that are no Parquet, a deletion vector that is not what it says, or columns that do not fit `target`.
 pub async fn scan(version: &TableVersion, snapshot_id: Option<i64>, target: &SchemaRef) -> Result<Vec<RecordBatch>, TableError> {
     let mut batches = Vec::new();
     scan_each(version, (snapshot_id, target), &mut |batch| {
@@ -102,7 +103,8 @@ impl<'a> Reading<'a> {
         let entries = live_entries(version, snapshot).await?;
         let (data, deleting): (Vec<LiveEntry>, Vec<LiveEntry>) =
             entries.into_iter().partition(|entry| entry.file.content_type() == DataContentType::Data);
-        let deletes = Portions::new(version, deleting.iter(), Limits::NONE).next().await?.unwrap_or_default();
+        let limits = Limits::none(vectors::with_vectors(data.iter(), deleting.iter())?);
+        let deletes = Portions::new(version, deleting.iter(), limits).next().await?.unwrap_or_default();
         Ok(Self { target, target_ids, data, deletes })
     }
 

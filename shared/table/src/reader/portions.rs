@@ -5,7 +5,9 @@ use std::collections::HashSet;
 use arrow_array::RecordBatch;
 
 use super::deletes::{Deletes, columns_of};
+use super::key_map::Inserted;
 use super::source::{self, Rows};
+use super::vectors::is_vector;
 use crate::manifests::LiveEntry;
 use crate::{TableError, TableVersion};
 
@@ -15,11 +17,22 @@ pub(crate) struct Limits {
     pub(crate) memory_bytes: u64,
     /// Positions in data files with other paths are left out; `None` keeps all.
     pub(crate) only: Option<HashSet<String>>,
+    /// Positions in these data files are left out: their deletion vectors have taken them over (rule R2).
+    pub(crate) with_vectors: HashSet<String>,
 }
 
 impl Limits {
     /// Everything in one portion.
-    pub(crate) const NONE: Self = Self { memory_bytes: u64::MAX, only: None };
+    pub(crate) const fn none(with_vectors: HashSet<String>) -> Self {
+        Self { memory_bytes: u64::MAX, only: None, with_vectors }
+    }
+}
+
+/// A part of a delete file.
+enum Part {
+    Rows(RecordBatch),
+    /// A deletion vector, which has no parts.
+    Vector,
 }
 
 /// Delete files of which a part is read.
@@ -29,7 +42,7 @@ pub(crate) struct Portions<'a, I> {
     limits: Limits,
     open: Option<(&'a LiveEntry, Rows)>,
     /// What no longer fitted into the portion before.
-    rest: Option<RecordBatch>,
+    rest: Option<(&'a LiveEntry, Part)>,
 }
 
 impl<'a, I: Iterator<Item = &'a LiveEntry>> Portions<'a, I> {
@@ -41,10 +54,9 @@ impl<'a, I: Iterator<Item = &'a LiveEntry>> Portions<'a, I> {
     /// As many deletes as fit, `None` when there are no more.
     pub(crate) async fn next(&mut self) -> Result<Option<Deletes>, TableError> {
         let mut deletes = Deletes::default();
-        while let Some((entry, rows)) = self.next_rows().await? {
-            let taken = deletes.add((self.version, entry), &rows, &self.limits)?;
-            if taken < rows.num_rows() {
-                self.rest = Some(rows.slice(taken, rows.num_rows() - taken));
+        while let Some((entry, part)) = self.next_part().await? {
+            self.rest = self.add(&mut deletes, entry, part).await?.map(|rest| (entry, rest));
+            if self.rest.is_some() {
                 break;
             }
         }
@@ -56,18 +68,36 @@ impl<'a, I: Iterator<Item = &'a LiveEntry>> Portions<'a, I> {
         self.rest.is_some()
     }
 
-    async fn next_rows(&mut self) -> Result<Option<(&'a LiveEntry, RecordBatch)>, TableError> {
-        loop {
-            if let Some((entry, rows)) = &mut self.open {
-                let batch = match self.rest.take() {
-                    Some(rest) => Some(rest),
-                    None => rows.next().await?,
-                };
-                if let Some(batch) = batch {
-                    return Ok(Some((entry, batch)));
-                }
+    /// Gives what does not fit.
+    async fn add(&self, deletes: &mut Deletes, entry: &LiveEntry, part: Part) -> Result<Option<Part>, TableError> {
+        match part {
+            Part::Rows(rows) => {
+                let taken = deletes.add((self.version, entry), &rows, &self.limits)?;
+                let left = rows.num_rows() - taken;
+                Ok((left > 0).then(|| Part::Rows(rows.slice(taken, left))))
             }
+            Part::Vector => match deletes.add_vector((self.version, entry), &self.limits).await? {
+                Inserted::Full => Ok(Some(Part::Vector)),
+                Inserted::New | Inserted::Known => Ok(None),
+            },
+        }
+    }
+
+    async fn next_part(&mut self) -> Result<Option<(&'a LiveEntry, Part)>, TableError> {
+        if let Some(rest) = self.rest.take() {
+            return Ok(Some(rest));
+        }
+        loop {
+            if let Some((entry, rows)) = &mut self.open
+                && let Some(batch) = rows.next().await?
+            {
+                return Ok(Some((*entry, Part::Rows(batch))));
+            }
+            self.open = None;
             let Some(entry) = self.files.next() else { return Ok(None) };
+            if is_vector(&entry.file) {
+                return Ok(Some((entry, Part::Vector)));
+            }
             self.open = Some((entry, source::open(self.version, &entry.file, &columns_of(entry)?).await?));
         }
     }

@@ -3,17 +3,19 @@
 //! The deletes are read in portions that fit the memory that is given, one entry a key. The last portion, which is mostly the only one, is applied while the rows are copied; each one before it
 //! passes over the key columns of the data files once. A row is deleted when any portion deletes it, so the portions need no order; what stays between them is a flag a row.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::HashSet;
 
 use arrow_array::RecordBatch;
 
+use super::file_set::FileSet;
 use super::files::{Scoped, TableFiles};
-use super::reaches::may_touch;
+use super::reaches::Reached;
 use crate::TableError;
 use crate::manifests::LiveEntry;
 use crate::reader::deletes::{Deletes, FileDeletes};
 use crate::reader::portions::{Limits, Portions};
 use crate::reader::source;
+use crate::reader::vectors::with_vectors;
 
 /// What the deletes leave.
 pub(super) struct Alive {
@@ -21,7 +23,7 @@ pub(super) struct Alive {
     rows: Vec<Vec<bool>>,
     last: Deletes,
     /// The delete files that may touch one of the data files.
-    pub(super) applied: BTreeSet<String>,
+    pub(super) applied: FileSet,
     /// Passes over the data files, the copying included.
     pub(super) passes: usize,
     /// The most bytes that keys and positions of a portion took.
@@ -36,11 +38,13 @@ pub(super) struct FileAlive<'a> {
 
 /// Reads the deletes that `files` has for `data`, and applies them as far as they do not fit into `memory_bytes`.
 pub(super) async fn find(files: &TableFiles, data: &[&Scoped], memory_bytes: u64) -> Result<Alive, TableError> {
-    let deletes: Vec<&LiveEntry> = files.files.iter().filter(|delete| may_touch(delete, data)).map(|delete| &delete.entry).collect();
-    let applied = deletes.iter().map(|delete| delete.file.file_path().to_owned()).collect();
+    let reached = Reached::of(data);
+    let deletes: Vec<&LiveEntry> = files.files.iter().filter(|delete| reached.by(delete)).map(|delete| &delete.entry).collect();
+    let applied = FileSet::of(deletes.iter().map(|delete| &delete.file));
     let only = Some(data.iter().map(|data| data.entry.file.file_path().to_owned()).collect());
+    let with_vectors = with_vectors(data.iter().map(|data| &data.entry), deletes.iter().copied())?;
     let mut alive = Alive { rows: vec![Vec::new(); data.len()], last: Deletes::default(), applied, passes: 1, peak_bytes: 0 };
-    let mut portions = Portions::new(&files.version, deletes.into_iter(), Limits { memory_bytes, only });
+    let mut portions = Portions::new(&files.version, deletes.into_iter(), Limits { memory_bytes, only, with_vectors });
     while let Some(portion) = portions.next().await? {
         alive.peak_bytes = alive.peak_bytes.max(portion.bytes());
         if !portions.has_more() {
@@ -80,7 +84,7 @@ async fn apply(files: &TableFiles, deletes: &Deletes, (entry, flags): (&LiveEntr
 
 impl Alive {
     /// The delete files that may touch one of the data files; what was read of them is given back.
-    pub(super) fn into_applied(self) -> BTreeSet<String> {
+    pub(super) fn into_applied(self) -> FileSet {
         self.applied
     }
 

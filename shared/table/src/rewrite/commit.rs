@@ -8,12 +8,13 @@ use sluice_model::TableName;
 use uuid::Uuid;
 
 use super::emptied::Emptied;
-use super::files::{Reaches, Scoped, Scopes, TableFiles, check_rewritable, light};
+use super::file_set::FileSet;
+use super::files::{Reaches, Scoped, Scopes, TableFiles, light};
 use super::group::RewrittenGroup;
 use super::reaches::dangling;
 use crate::commit_loop::{Attempt, Change, Ended, commit, new_identity};
 use crate::delta::SpecFile;
-use crate::manifests::{Base, LiveEntry, manifest_entries};
+use crate::manifests::{Base, LiveEntry, check_format, manifest_entries};
 use crate::snapshot_producer::{SnapshotFrame, SnapshotIdentity, Tally, carried, next_timestamp, rewrite_manifest, seal, write_manifests};
 use crate::stage::{kept_summary, on_main};
 use crate::{CommitContext, StagedChange, TableError, TableOperations, TableVersion};
@@ -73,16 +74,16 @@ pub async fn commit_rewrite(
 struct Rewrite<'a> {
     start: &'a TableFiles,
     /// The delete files of the start: those that the groups know of.
-    known: HashSet<&'a str>,
+    known: FileSet,
     groups: &'a [RewrittenGroup],
     identity: SnapshotIdentity,
     outputs: Vec<SpecFile>,
     /// The manifests of the outputs, written in the first attempt that gets so far.
     added: Option<Vec<ManifestFile>>,
-    /// What manifests hold, by path: each is read once, however often is tried.
-    held: HashMap<String, Vec<LiveEntry>>,
-    /// Paths that leave the table that was judged last.
-    leaving: HashSet<String>,
+    /// What manifests hold, by path and the row ids that the list gives them: each is read once, however often is tried.
+    held: HashMap<(String, Option<u64>), Vec<LiveEntry>>,
+    /// The files that leave the table that was judged last.
+    leaving: FileSet,
     dropped: usize,
 }
 
@@ -96,11 +97,16 @@ struct Refusal {
 struct Head {
     data: HashMap<String, Scoped>,
     deletes: Vec<Scoped>,
+    live_deletes: FileSet,
     scopes: Scopes,
 }
 
-fn held_by((manifest, files): (&ManifestFile, &[Scoped])) -> (String, Vec<LiveEntry>) {
-    (manifest.manifest_path.clone(), files.iter().map(|file| file.entry.clone()).collect())
+fn held_by((manifest, files): (&ManifestFile, &[Scoped])) -> ((String, Option<u64>), Vec<LiveEntry>) {
+    (key_of(manifest), files.iter().map(|file| file.entry.clone()).collect())
+}
+
+fn key_of(manifest: &ManifestFile) -> (String, Option<u64>) {
+    (manifest.manifest_path.clone(), manifest.first_row_id)
 }
 
 impl<'a> Rewrite<'a> {
@@ -108,27 +114,28 @@ impl<'a> Rewrite<'a> {
         let deletes = start.files.iter().filter(|file| file.entry.file.content_type() != DataContentType::Data);
         Self {
             start,
-            known: deletes.map(|file| file.entry.file.file_path()).collect(),
+            known: FileSet::of(deletes.map(|file| &file.entry.file)),
             groups,
             identity,
             outputs: groups.iter().flat_map(|group| group.outputs.iter().cloned()).collect(),
             added: None,
             held: start.by_manifest().map(held_by).collect(),
-            leaving: HashSet::new(),
+            leaving: FileSet::default(),
             dropped: 0,
         }
     }
 
     async fn head(&mut self, base: &mut Base) -> Result<Head, TableError> {
         let manifests: Vec<ManifestFile> = carried(base.manifests().await?).collect();
-        let mut head = Head { data: HashMap::new(), deletes: Vec::new(), scopes: Scopes::default() };
+        let mut head = Head { data: HashMap::new(), deletes: Vec::new(), live_deletes: FileSet::default(), scopes: Scopes::default() };
         for manifest in &manifests {
-            if !self.held.contains_key(&manifest.manifest_path) {
+            let key = key_of(manifest);
+            if !self.held.contains_key(&key) {
                 let entries = manifest_entries(&base.version, manifest).await?;
                 let entries = entries.iter().map(light).collect::<Result<Vec<LiveEntry>, TableError>>()?;
-                self.held.insert(manifest.manifest_path.clone(), entries);
+                self.held.insert(key.clone(), entries);
             }
-            for entry in &self.held[&manifest.manifest_path] {
+            for entry in &self.held[&key] {
                 let scoped = head.scopes.number(entry.clone(), &base.version.metadata);
                 match scoped.entry.file.content_type() {
                     DataContentType::Data => drop(head.data.insert(scoped.entry.file.file_path().to_owned(), scoped)),
@@ -136,20 +143,25 @@ impl<'a> Rewrite<'a> {
                 }
             }
         }
+        head.live_deletes = FileSet::of(head.deletes.iter().map(|delete| &delete.entry.file));
         Ok(head)
     }
 
     /// Why a group does not fit that table (rules R9 and R10).
     fn objection(&self, group: &RewrittenGroup, head: &Head) -> Option<String> {
-        if let Some(gone) = group.inputs.iter().find(|path| !head.data.contains_key(*path)) {
-            return Some(format!("{gone} is not in the table any more"));
+        for (path, first_row_id) in &group.inputs {
+            match head.data.get(path) {
+                None => return Some(format!("{path} is not in the table any more")),
+                // An upgraded table gives ids to the rows of before in its next snapshot.
+                Some(file) if file.entry.first_row_id != *first_row_id => return Some(format!("the rows of {path} have other ids now")),
+                Some(_) => {}
+            }
         }
-        let live: HashSet<&str> = head.deletes.iter().map(|delete| delete.entry.file.file_path()).collect();
-        if let Some(gone) = group.applied.iter().find(|path| !live.contains(path.as_str())) {
+        if let Some(gone) = group.applied.missing_in(&head.live_deletes) {
             return Some(format!("{gone}, whose deletes are applied, is not in the table any more"));
         }
         let scope = head.scopes.of(&group.place);
-        let new = head.deletes.iter().filter(|delete| !self.known.contains(delete.entry.file.file_path()));
+        let new = head.deletes.iter().filter(|delete| !self.known.contains(&delete.entry.file));
         let in_scope = new.filter(|delete| delete.reaches == Reaches::Everything || Some(delete.scope) == scope);
         in_scope
             .map(|delete| &delete.entry)
@@ -162,26 +174,26 @@ impl<'a> Rewrite<'a> {
         match delete.file.content_type() {
             DataContentType::Data => false,
             DataContentType::EqualityDeletes => delete.sequence_number <= self.start.sequence_number(),
-            DataContentType::PositionDeletes => delete.file.referenced_data_file().is_none_or(|path| group.inputs.contains(&path)),
+            DataContentType::PositionDeletes => delete.file.referenced_data_file().is_none_or(|path| group.inputs.contains_key(&path)),
         }
     }
 
     /// The files that leave: the inputs, and the deletes that touch nothing of what is live afterwards (rule R12).
     fn find_leaving(&mut self, head: &mut Head, metadata: &TableMetadata) {
-        let inputs: HashSet<String> = self.groups.iter().flat_map(|group| group.inputs.iter().cloned()).collect();
+        let inputs: HashSet<&str> = self.groups.iter().flat_map(|group| group.inputs.keys()).map(String::as_str).collect();
         let sequence_number = self.start.sequence_number();
         let outputs: Vec<Scoped> = self
             .outputs
             .iter()
-            .map(|output| LiveEntry { spec_id: output.spec_id, sequence_number, file: output.file.clone() })
+            .map(|output| LiveEntry { spec_id: output.spec_id, sequence_number, first_row_id: None, file: output.file.clone() })
             .map(|entry| head.scopes.number(entry, metadata))
             .collect();
-        let stays = head.data.values().filter(|data| !inputs.contains(data.entry.file.file_path()));
-        let data: Vec<&Scoped> = stays.chain(&outputs).collect();
+        let (goes, stays): (Vec<&Scoped>, Vec<&Scoped>) = head.data.values().partition(|data| inputs.contains(data.entry.file.file_path()));
+        let data: Vec<&Scoped> = stays.into_iter().chain(&outputs).collect();
         let deletes: Vec<&Scoped> = head.deletes.iter().collect();
-        let dropped: Vec<String> = dangling(&data, &deletes).iter().map(|delete| delete.entry.file.file_path().to_owned()).collect();
+        let dropped = dangling(&data, &deletes);
         self.dropped = dropped.len();
-        self.leaving = inputs.into_iter().chain(dropped).collect();
+        self.leaving = FileSet::of(goes.into_iter().chain(dropped).map(|file| &file.entry.file));
     }
 
     async fn snapshot(&mut self, base: &mut Base, attempt: Attempt) -> Result<Snapshot, TableError> {
@@ -220,7 +232,7 @@ impl<'a> Rewrite<'a> {
         let mut manifests = Vec::with_capacity(before.len());
         let mut emptied = Emptied::new(version, self.identity.snapshot_id, name);
         for (number, manifest) in before.into_iter().enumerate() {
-            let held = self.held.get(&manifest.manifest_path).map_or(&[][..], Vec::as_slice);
+            let held = self.held.get(&key_of(&manifest)).map_or(&[][..], Vec::as_slice);
             let leave = held.iter().filter(|entry| self.leaves(entry)).count();
             if leave == 0 {
                 manifests.push(manifest);
@@ -229,7 +241,7 @@ impl<'a> Rewrite<'a> {
             } else {
                 let path = format!("{name}-r{number}.avro");
                 let place = (path.as_str(), self.identity.snapshot_id, &mut *tally);
-                manifests.extend(rewrite_manifest(version, &manifest, place, &|file| self.leaving.contains(file.file_path())).await?);
+                manifests.extend(rewrite_manifest(version, &manifest, place, &|file| self.leaving.contains(file)).await?);
             }
         }
         manifests.extend(emptied.finish().await?);
@@ -237,7 +249,7 @@ impl<'a> Rewrite<'a> {
     }
 
     fn leaves(&self, entry: &LiveEntry) -> bool {
-        self.leaving.contains(entry.file.file_path())
+        self.leaving.contains(&entry.file)
     }
 }
 
@@ -258,7 +270,7 @@ impl Change for Rewrite<'_> {
     }
 
     async fn judge(&mut self, base: &mut Base, _attempts: u32) -> Result<Option<Refusal>, TableError> {
-        check_rewritable(&base.version.metadata)?;
+        check_format(&base.version.metadata)?;
         if !is_ancestor(&base.version.metadata, self.start.snapshot_id()) {
             let reason = format!("snapshot {}, which was read, is no ancestor of the current one any more", self.start.snapshot_id());
             return Ok(Some(Refusal { groups: (0..self.groups.len()).collect(), reason }));

@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, HashMap};
 
 use iceberg::spec::{DataContentType, DataFile, DataFileBuilder, DataFileFormat, Literal, ManifestFile, SnapshotRef, TableMetadata};
 
-use crate::manifests::{FileContent, LiveEntry, check_format, manifest_entries, manifests_of, path_of};
+use crate::manifests::{FileContent, LiveEntry, manifest_entries, manifests_of, path_of};
 use crate::reader::deletes::widened;
+use crate::snapshot_producer::bytes_of;
 use crate::{TableError, TableVersion};
 
 /// How far the deletes in a file reach.
@@ -152,7 +153,7 @@ impl TableFiles {
             path: file.file_path().to_owned(),
             content: file.content_type().into(),
             records: file.record_count(),
-            bytes: file.file_size_in_bytes(),
+            bytes: bytes_of(file),
             spec_id: scoped.entry.spec_id,
             partition: partition.to_owned(),
             scope: scoped.scope,
@@ -178,22 +179,6 @@ impl TableFiles {
     }
 }
 
-/// Refuses tables whose files must not be rewritten by this version.
-///
-/// # Errors
-/// [`TableError::Unsupported`] for formats 1 and 3, and for encrypted tables.
-pub fn check_rewritable(metadata: &TableMetadata) -> Result<(), TableError> {
-    check_format(metadata)?;
-    match metadata.format_version() {
-        iceberg::spec::FormatVersion::V1 | iceberg::spec::FormatVersion::V2 => Ok(()),
-        iceberg::spec::FormatVersion::V3 => {
-            let what =
-                "rewriting files of a table of format version 3: its rows have ids that must survive, which this version does not write";
-            Err(TableError::Unsupported(what.to_owned()))
-        }
-    }
-}
-
 /// The entry without its column metrics, which are most of its memory.
 pub(crate) fn light(entry: &LiveEntry) -> Result<LiveEntry, TableError> {
     let old = &entry.file;
@@ -202,9 +187,10 @@ pub(crate) fn light(entry: &LiveEntry) -> Result<LiveEntry, TableError> {
     builder.partition(old.partition().clone()).partition_spec_id(entry.spec_id);
     builder.record_count(old.record_count()).file_size_in_bytes(old.file_size_in_bytes());
     builder.equality_ids(old.equality_ids()).referenced_data_file(old.referenced_data_file());
+    builder.content_offset(old.content_offset()).content_size_in_bytes(old.content_size_in_bytes());
     if let Some(id) = old.sort_order_id() {
         builder.sort_order_id(id);
     }
     let file: DataFile = builder.build().map_err(|error| TableError::Invalid(format!("describing {}: {error}", old.file_path())))?;
-    Ok(LiveEntry { spec_id: entry.spec_id, sequence_number: entry.sequence_number, file })
+    Ok(LiveEntry { file, ..*entry })
 }

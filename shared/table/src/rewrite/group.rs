@@ -1,6 +1,6 @@
 //! Rewriting the rows of some data files of one partition.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 
 use arrow_array::{BooleanArray, RecordBatch};
 use arrow_select::filter::filter_record_batch;
@@ -9,12 +9,15 @@ use sluice_model::IdSource;
 use uuid::Uuid;
 
 use super::alive::{self, Alive};
-use super::files::{Scoped, TableFiles, check_rewritable};
+use super::file_set::FileSet;
+use super::files::{Scoped, TableFiles};
+use super::lineage::{Lineage, schema_of_copies};
 use super::output::{Output, OutputStyle};
 use super::sorted::Sorter;
 use super::unique::{self, KeyProof, Keys};
 use crate::arrow::field_id;
 use crate::delta::SpecFile;
+use crate::manifests::check_format;
 use crate::metrics::MetricsLimit;
 use crate::parquet_file::{Encoder, FileRows};
 use crate::partition_path::partition_path;
@@ -72,8 +75,9 @@ pub struct RewrittenGroup {
     pub(crate) snapshot_id: i64,
     /// Spec and partition.
     pub(crate) place: (i32, Vec<Option<Literal>>),
-    pub(crate) inputs: HashSet<String>,
-    pub(crate) applied: BTreeSet<String>,
+    /// By path, with the id of its first row.
+    pub(crate) inputs: HashMap<String, Option<i64>>,
+    pub(crate) applied: FileSet,
     pub(crate) outputs: Vec<SpecFile>,
     report: GroupReport,
 }
@@ -92,7 +96,7 @@ impl RewrittenGroup {
 /// # Errors
 /// [`TableError`]: fatal when the files are not those of one partition of the snapshot, cannot be rewritten, or the rows do not add up.
 pub async fn rewrite_group(files: &TableFiles, paths: &[String], options: &RewriteOptions<'_>) -> Result<RewrittenGroup, TableError> {
-    check_rewritable(&files.version.metadata)?;
+    check_format(&files.version.metadata)?;
     let inputs = inputs(files, paths)?;
     let first = inputs.first().ok_or_else(|| TableError::Invalid("a group without files".to_owned()))?;
     let order = files.version.metadata.default_sort_order().clone();
@@ -110,7 +114,7 @@ pub async fn rewrite_group(files: &TableFiles, paths: &[String], options: &Rewri
         table_uuid: files.version.metadata.uuid(),
         snapshot_id: files.snapshot_id(),
         place: (first.entry.spec_id, widened(first.entry.file.partition())),
-        inputs: paths,
+        inputs: inputs.iter().map(|input| (input.entry.file.file_path().to_owned(), input.entry.first_row_id)).collect(),
         applied,
         outputs,
         report,
@@ -146,7 +150,7 @@ fn style(files: &TableFiles, first: &Scoped, (order, target_bytes): (&SortOrder,
     let kind = spec.partition_type(&schema).map_err(TableError::iceberg("the partition spec does not fit the schema"))?;
     let partition = typed(first.entry.file.partition(), &kind);
     let (folder, part) = (data_folder(metadata), partition_path(spec, &kind, &partition));
-    let encoder = Encoder::new(&schema, metadata.properties(), FileRows::Rows)?;
+    let encoder = Encoder::new(&schema_of_copies(metadata)?, metadata.properties(), FileRows::Rows)?;
     check_defaults(metadata, &encoder.arrow)?;
     Ok(OutputStyle {
         file_io: file_io.clone(),
@@ -192,8 +196,12 @@ async fn copy(
     for (number, input) in inputs.iter().enumerate() {
         let (left, mut ids, mut position) = (alive.of(number, &input.entry), columns.clone(), 0);
         left.add_ids(&mut ids);
+        let lineage = Lineage::of(&input.entry, &files.version.metadata)?;
         let mut reading = source::open(&files.version, &input.entry.file, &ids).await?;
-        while let Some(rows) = reading.next().await? {
+        while let Some(mut rows) = reading.next().await? {
+            if let Some(lineage) = &lineage {
+                rows = lineage.add(&rows, position)?;
+            }
             let kept = left_of(&rows, left.keep(&rows, position)?)?;
             position += rows.num_rows();
             counted.read += rows.num_rows() as u64;

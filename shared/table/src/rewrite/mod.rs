@@ -7,15 +7,16 @@
 mod alive;
 mod commit;
 mod emptied;
+mod file_set;
 mod files;
 mod group;
+mod lineage;
 mod output;
 mod reaches;
 mod sorted;
 mod unique;
 
 pub use commit::{RewriteOutcome, commit_rewrite};
-pub use files::check_rewritable;
 pub use files::{FileFacts, Reaches, TableFiles};
 pub use group::{GroupReport, RewriteOptions, RewrittenGroup, rewrite_group};
 pub use unique::{KeyProof, Keys};

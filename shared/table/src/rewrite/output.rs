@@ -29,7 +29,9 @@ pub(super) struct OutputStyle {
     pub(super) folder: String,
     pub(super) spec_id: i32,
     pub(super) partition: Struct,
+    /// The table's.
     pub(super) schema: Schema,
+    /// Of the table's columns, and after them those of row lineage if any.
     pub(super) encoder: Encoder,
     pub(super) limit: MetricsLimit,
     /// The order that the rows come in, if any.

@@ -1,4 +1,4 @@
-//! Which delete files may touch which data files (rules R1 and R2), and which touch none any more (rule R12).
+//! Which delete files may touch which data files (rules R1 to R3), and which touch none any more (rule R12).
 
 use std::collections::{HashMap, HashSet};
 
@@ -6,20 +6,32 @@ use iceberg::spec::DataContentType;
 
 use super::files::{Reaches, Scoped};
 
-/// Whether deletes of that file may be about rows of one of these data files, which are all of one scope.
-pub(crate) fn may_touch(delete: &Scoped, data: &[&Scoped]) -> bool {
-    data.iter().any(|data| touches(delete, data))
+/// Data files, all of one scope, that deletes may be about.
+pub(crate) struct Reached<'a> {
+    scope: Option<usize>,
+    oldest: i64,
+    by_path: HashMap<&'a str, i64>,
 }
 
-fn touches(delete: &Scoped, data: &Scoped) -> bool {
-    let in_scope = delete.reaches == Reaches::Everything || delete.scope == data.scope;
-    let (deleted_at, written_at) = (delete.entry.sequence_number, data.entry.sequence_number);
-    match delete.entry.file.content_type() {
-        DataContentType::Data => false,
-        DataContentType::EqualityDeletes => in_scope && written_at < deleted_at,
-        DataContentType::PositionDeletes => {
-            let named = delete.entry.file.referenced_data_file();
-            in_scope && written_at <= deleted_at && named.is_none_or(|path| path == data.entry.file.file_path())
+impl<'a> Reached<'a> {
+    pub(crate) fn of(data: &[&'a Scoped]) -> Self {
+        let numbers = || data.iter().map(|data| (data.entry.file.file_path(), data.entry.sequence_number));
+        let oldest = numbers().map(|(_, number)| number).min().unwrap_or(i64::MAX);
+        Self { scope: data.first().map(|data| data.scope), oldest, by_path: numbers().collect() }
+    }
+
+    /// Whether deletes of that file may be about rows of one of the data files.
+    pub(crate) fn by(&self, delete: &Scoped) -> bool {
+        let in_scope = delete.reaches == Reaches::Everything || Some(delete.scope) == self.scope;
+        let deleted_at = delete.entry.sequence_number;
+        match delete.entry.file.content_type() {
+            DataContentType::Data => false,
+            DataContentType::EqualityDeletes => in_scope && self.oldest < deleted_at,
+            DataContentType::PositionDeletes if in_scope => match delete.entry.file.referenced_data_file() {
+                Some(path) => self.by_path.get(path.as_str()).is_some_and(|written_at| *written_at <= deleted_at),
+                None => self.oldest <= deleted_at,
+            },
+            DataContentType::PositionDeletes => false,
         }
     }
 }
