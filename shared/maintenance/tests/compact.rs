@@ -6,10 +6,11 @@ mod support;
 use std::collections::BTreeSet;
 
 use sluice_maintenance::compact::{Burden, CompactSettings, CompactionPlan, ProveKeys, WhereOthersCompact};
-use sluice_maintenance::{Compact, Context, Mode, Outcome, Selector, run};
+use sluice_maintenance::health::{Storage, health};
+use sluice_maintenance::{Compact, Context, MaintenanceSettings, Mode, Outcome, Selector, run};
 use sluice_model::{Deadline, TableName};
-use sluice_table::{FileContent, live_files};
-use sluice_testkit::{foreign, tables};
+use sluice_table::{FileContent, TableCreation, live_files};
+use sluice_testkit::{foreign, tables, vectors};
 use support::{HOUR, Lake, Others, Trouble};
 
 fn job() -> Compact {
@@ -157,6 +158,30 @@ async fn where_a_service_of_the_catalog_compacts_we_do_not_unless_we_are_told_to
     assert_eq!(lake.now("t").await.metadata.current_snapshot_id(), snapshot);
     let forced = Compact { settings: CompactSettings { where_others_compact: WhereOthersCompact::GoOn, ..job().settings } };
     assert_eq!(lake.run(&forced, "t").await.outcome, Outcome::Done);
+}
+
+/// A vector is planned for, told by the health of the table, and taken out with its file.
+#[tokio::test]
+async fn deletion_vectors_make_a_file_due_and_count_as_deletes() {
+    let lake = Lake::new(5);
+    let creation = TableCreation { format_version: 3, ..tables::creation(&["bucket(2, id)"]) };
+    tables::create(&*lake.catalog.inner, "t", &creation).await;
+    let rows = tables::rows(&[(1, None, 1), (2, None, 2), (3, None, 3), (4, None, 4)]);
+    let delta = tables::delta(&lake.now("t").await, rows, (0, 0..1));
+    let version = tables::apply(&*lake.ops("t").await, delta, &lake.services).await;
+    assert_eq!(lake.run(&job(), "t").await.outcome, Outcome::NothingDue);
+    let files = live_files(&version).await.unwrap();
+    let puffin = format!("{}/data/v.puffin", version.metadata.location());
+    let deleted: Vec<_> = files.iter().map(|file| (file.path.clone(), vec![1])).collect();
+    let version = vectors::delete(&*lake.ops("t").await, &puffin, &deleted).await;
+    let settings = MaintenanceSettings::default();
+    let health = health(&tables::name("t"), (&settings, Storage::Unlisted), &lake.context()).await.unwrap().unwrap();
+    assert_eq!((health.data_files, health.position_delete_files, health.position_deletes), (2, 2, 2));
+    assert!(health.partitions.iter().all(|partition| partition.delete_files == 1), "{health:?}");
+    let rows = tables::read(&version).await;
+    let report = lake.run(&job(), "t").await;
+    assert_eq!((report.outcome, report.work.rows_deleted, report.after.delete_files), (Outcome::Done, 2, 0));
+    assert_eq!(tables::read(&lake.now("t").await).await, rows);
 }
 
 #[tokio::test]

@@ -10,8 +10,8 @@ use sluice_maintenance::compact::CompactSettings;
 use sluice_maintenance::expire::ExpireSettings;
 use sluice_maintenance::{Compact, Expire, Mode, Outcome};
 use sluice_storage::ObjectStore as _;
-use sluice_table::TableVersion;
-use sluice_testkit::{foreign, tables};
+use sluice_table::{FileContent, TableCreation, TableVersion, live_files};
+use sluice_testkit::{foreign, tables, vectors};
 use support::{HOUR, Lake, Trouble};
 
 fn keep(snapshots: usize) -> Expire {
@@ -159,6 +159,35 @@ async fn r20_a_shared_puffin_file_lives_while_any_of_its_vectors_does() {
     assert_eq!(report.outcome, Outcome::Done, "{report:?}");
     assert!(ids(&lake.now("t").await).len() <= 2, "only the newest, and the newest with a ledger");
     assert!(lake.everything().await.contains(&puffin), "the vector at 40 is live in it");
+}
+
+/// The same with real vectors, which compactions take out of the table one after the other.
+#[tokio::test]
+async fn r20_a_puffin_file_goes_after_the_last_of_its_vectors() {
+    let lake = Lake::new(9);
+    let creation = TableCreation { format_version: 3, ..tables::creation(&["bucket(2, id)"]) };
+    tables::create(&*lake.catalog.inner, "t", &creation).await;
+    let version = lake.upsert("t", &[(1, None, 1), (2, None, 2), (3, None, 3), (4, None, 4), (5, None, 5), (6, None, 6)]).await;
+    let files: Vec<_> = live_files(&version).await.unwrap().into_iter().filter(|file| file.content == FileContent::Data).collect();
+    assert_eq!(files.len(), 2);
+    let puffin = format!("{}/data/shared.puffin", version.metadata.location());
+    let deleted: Vec<_> = files.iter().map(|file| (file.path.clone(), vec![0])).collect();
+    let version = vectors::delete(&*lake.ops("t").await, &puffin, &deleted).await;
+    let rows = tables::read(&version).await;
+    assert_eq!(rows.len(), 4);
+    let vectors = |version: TableVersion| async move {
+        live_files(&version).await.unwrap().iter().filter(|file| file.path.ends_with("puffin")).count()
+    };
+    let one_group = Compact { settings: CompactSettings { max_bytes: 1, ..compact().settings } };
+    for left in [1, 0] {
+        lake.run(&one_group, "t").await;
+        assert_eq!(vectors(lake.now("t").await).await, left);
+        lake.wait(200 * HOUR);
+        let report = lake.run(&keep(1), "t").await;
+        assert_eq!(report.outcome, Outcome::Done, "{report:?}");
+        assert_eq!(lake.everything().await.contains(&puffin), left == 1);
+        assert_eq!(tables::read(&lake.now("t").await).await, rows);
+    }
 }
 
 /// Public failure: an unreadable manifest list of a snapshot that stays was only logged, and the files that it named were deleted.

@@ -1,6 +1,8 @@
 //! Random histories: writers, other programs and the four jobs on one table, with deaths, lost replies and writers in between. The oracle is a model that knows nothing of files: each snapshot's rows as
 //! they were when it was made. A second one, by brute force, tells which delete applies to which row.
 //!
+//! Tables begin in format version 2 or 3, and some are upgraded on the way. In version 3 other programs delete by vectors, and each snapshot's rows keep their ids (R15, C5).
+//!
 //! After every step: the rows of every snapshot that is there are those of the model (I1, I2, R7, M1), everything that the table needs exists (F1), the ledger is what it was (R16). At the end, when everybody
 //! has stopped: all that nothing needs is removed, and nothing else (F2, I4).
 #![allow(clippy::unwrap_used, clippy::panic)]
@@ -10,8 +12,8 @@ mod support;
 use std::collections::{BTreeMap, BTreeSet};
 
 use iceberg::spec::{
-    DataContentType, DataFileBuilder, DataFileFormat, NestedField, NestedFieldRef, Operation, PrimitiveType, Schema, SnapshotReference,
-    SnapshotRetention, Type,
+    DataContentType, DataFileBuilder, DataFileFormat, FormatVersion, NestedField, NestedFieldRef, Operation, PrimitiveType, Schema,
+    SnapshotReference, SnapshotRetention, Type,
 };
 use proptest::prelude::*;
 use sluice_maintenance::compact::CompactSettings;
@@ -22,8 +24,8 @@ use sluice_maintenance::{Compact, Expire, Manifests, Mode, Orphans, Outcome, Sel
 use sluice_model::TransformedColumn;
 use sluice_storage::ObjectStore as _;
 use sluice_table::expire::{normalised, referenced};
-use sluice_table::ledger;
-use sluice_testkit::{foreign, oracle, tables};
+use sluice_table::{TableCreation, ledger};
+use sluice_testkit::{foreign, oracle, tables, vectors};
 use support::{HOUR, Lake, Trouble};
 
 /// Something that happens.
@@ -36,6 +38,10 @@ enum Step {
     Evolve(Evolution),
     /// Another program deletes the row with that number by its place, and names the data file in the manifest or not.
     DeleteByPlace(u8, Naming),
+    /// Another program deletes rows by deletion vectors, all in one Puffin file. In format version 2 nothing happens.
+    DeleteByVectors(Vec<u8>),
+    /// To format version 3.
+    Upgrade,
     /// Of the snapshot so many back.
     Tag(u8),
     /// To the snapshot so many back.
@@ -93,6 +99,8 @@ fn step() -> impl Strategy<Value = Step> {
         1 => (0_u8..4).prop_map(Step::Repartition),
         1 => prop_oneof![Just(Evolution::Add), Just(Evolution::Rename), Just(Evolution::Promote)].prop_map(Step::Evolve),
         2 => (0_u8..12, prop_oneof![Just(Naming::Named), Just(Naming::Unnamed)]).prop_map(|(row, naming)| Step::DeleteByPlace(row, naming)),
+        3 => prop::collection::vec(0_u8..12, 1..4).prop_map(Step::DeleteByVectors),
+        1 => Just(Step::Upgrade),
         1 => (0_u8..4).prop_map(Step::Tag),
         1 => (1_u8..3).prop_map(Step::RollBack),
         8 => (what, fault).prop_map(|(what, fault)| Step::Job(what, fault)),
@@ -110,13 +118,22 @@ struct World {
     unnamed: Option<Naming>,
     /// The snapshot that was last read by brute force.
     read: std::cell::Cell<Option<i64>>,
+    /// What was deleted by place, by path of the data file.
+    positions: BTreeMap<String, Vec<u64>>,
+    /// The largest of all next row ids, and the lineage of the snapshots of format version 3: by key, the row's id and the number of its last update.
+    lineage: BTreeMap<i64, Lineage>,
+    next_row_id: u64,
 }
 
+type Lineage = BTreeMap<i64, (i64, i64)>;
+
 impl World {
-    async fn new(partition_by: &[&str]) -> Self {
+    async fn new(partition_by: &[&str], format_version: u8) -> Self {
         let lake = Lake::new(17);
-        lake.table("t", partition_by).await;
-        Self { lake, model: BTreeMap::new(), number: 0, unnamed: None, read: std::cell::Cell::default() }
+        let creation = TableCreation { format_version, ..tables::creation(partition_by) };
+        tables::create(&*lake.catalog.inner, "t", &creation).await;
+        let (model, lineage, read) = (BTreeMap::new(), BTreeMap::new(), std::cell::Cell::default());
+        Self { lake, model, number: 0, unnamed: None, read, positions: BTreeMap::new(), lineage, next_row_id: 0 }
     }
 
     async fn rows(&self) -> tables::Rows {
@@ -145,6 +162,10 @@ impl World {
             }
             Step::Evolve(how) => self.evolve(*how).await,
             Step::DeleteByPlace(row, naming) => self.delete_by_place(*row, *naming).await,
+            Step::DeleteByVectors(rows) => self.delete_by_vectors(rows).await,
+            Step::Upgrade => {
+                foreign::alter(&*lake.ops("t").await, |builder| builder.upgrade_format_version(FormatVersion::V3).unwrap()).await;
+            }
             Step::Tag(back) => {
                 if let Some(id) = self.ancestor(*back).await {
                     let tag = SnapshotReference::new(id, SnapshotRetention::Tag { max_ref_age_ms: None });
@@ -208,6 +229,10 @@ impl World {
     async fn delete_by_place(&mut self, row: u8, naming: Naming) {
         let version = self.lake.now("t").await;
         let Some(current) = version.metadata.current_snapshot_id() else { return };
+        // In format version 3 nobody writes new files of positions.
+        if version.metadata.format_version() == FormatVersion::V3 {
+            return;
+        }
         // The foreign writer writes under the spec of now.
         let spec_id = version.metadata.default_partition_spec_id();
         let live: Vec<_> = oracle::live(&version, current).await.into_iter().filter(|live| live.spec_id == spec_id).collect();
@@ -224,9 +249,36 @@ impl World {
             }
             Naming::Unnamed => self.unnamed = Some(naming),
         }
+        self.positions.entry(gone.path.clone()).or_default().push(gone.position.cast_unsigned());
         let mut rows = self.rows().await;
         rows.remove(&gone.id);
         let version = foreign::snapshot(&*self.lake.ops("t").await, Some(delete.build().unwrap())).await;
+        self.learn(&version, rows);
+    }
+
+    async fn delete_by_vectors(&mut self, rows: &[u8]) {
+        let version = self.lake.now("t").await;
+        let Some(current) = version.metadata.current_snapshot_id() else { return };
+        let live = oracle::live(&version, current).await;
+        let gone: BTreeSet<usize> = rows.iter().map(|row| usize::from(*row) % live.len().max(1)).collect();
+        let gone: Vec<_> = gone.into_iter().filter_map(|at| live.get(at)).collect();
+        if gone.is_empty() || version.metadata.format_version() != FormatVersion::V3 {
+            return;
+        }
+        self.number += 1;
+        let path = format!("{}/data/vectors-{}.puffin", version.metadata.location(), self.number);
+        let mut deleted: BTreeMap<String, Vec<u64>> = BTreeMap::new();
+        let is_live = |path: &str, place: u64| live.iter().any(|row| row.path == path && row.position.cast_unsigned() == place);
+        for row in &gone {
+            // Positions of before the upgrade have to be in the new vector.
+            let held = || self.positions.get(&row.path).into_iter().flatten().copied();
+            let dead = || held().filter(|place| !is_live(&row.path, *place)).collect();
+            deleted.entry(row.path.clone()).or_insert_with(dead).push(row.position.cast_unsigned());
+        }
+        let mut rows = self.rows().await;
+        gone.iter().for_each(|row| drop(rows.remove(&row.id)));
+        let deleted: Vec<(String, Vec<u64>)> = deleted.into_iter().collect();
+        let version = vectors::delete(&*self.lake.ops("t").await, &path, &deleted).await;
         self.learn(&version, rows);
     }
 
@@ -280,7 +332,32 @@ impl World {
         }
     }
 
-    async fn check(&self) {
+    /// R15, C5: no two rows have one id, and a row that a snapshot has not written keeps its lineage.
+    async fn check_lineage(&mut self) {
+        let version = self.lake.now("t").await;
+        let metadata = &version.metadata;
+        assert!(metadata.next_row_id() >= self.next_row_id, "the next row id went back");
+        self.next_row_id = metadata.next_row_id();
+        let mut new: Vec<_> = metadata.snapshots().filter(|snapshot| !self.lineage.contains_key(&snapshot.snapshot_id())).collect();
+        new.sort_by_key(|snapshot| snapshot.sequence_number());
+        for snapshot in new.into_iter().filter(|snapshot| snapshot.row_range().is_some()) {
+            let id = snapshot.snapshot_id();
+            let live = oracle::live(&version, id).await;
+            let lineage: Lineage = live.iter().map(|row| (row.id, (row.row_id.unwrap(), row.updated))).collect();
+            let ids: BTreeSet<i64> = lineage.values().map(|(row_id, _)| *row_id).collect();
+            assert!(ids.len() == live.len() && ids.iter().all(|id| *id < self.next_row_id.cast_signed()), "{lineage:?}");
+            let parent = snapshot.parent_snapshot_id();
+            if let Some((parent, before)) = parent.and_then(|parent| Some((parent, self.lineage.get(&parent)?))) {
+                let untouched = |id: &i64| self.model[&parent].0.get(id) == self.model[&snapshot.snapshot_id()].0.get(id);
+                let kept: Vec<_> = before.iter().filter(|(id, _)| untouched(id)).collect();
+                assert!(kept.iter().all(|(id, row)| lineage[id] == **row), "snapshot {id}: {before:?} became {lineage:?}");
+            }
+            self.lineage.insert(id, lineage);
+        }
+    }
+
+    async fn check(&mut self) {
+        self.check_lineage().await;
         let version = self.lake.now("t").await;
         for snapshot in version.metadata.snapshots() {
             let id = snapshot.snapshot_id();
@@ -336,8 +413,8 @@ async fn run(lake: &Lake, what: What) -> Option<Outcome> {
     reports.ok().and_then(|mut reports| reports.pop()).map(|report| report.outcome)
 }
 
-async fn history(partition_by: &[&str], steps: &[Step]) {
-    let mut world = World::new(partition_by).await;
+async fn history((partition_by, format_version): (&[&str], u8), steps: &[Step]) {
+    let mut world = World::new(partition_by, format_version).await;
     for step in steps {
         world.take(step).await;
         world.check().await;
@@ -377,10 +454,11 @@ proptest! {
     #[test]
     fn no_history_loses_a_row_or_a_file(
         partitioning in 0_usize..4,
+        format_version in 2_u8..4,
         steps in prop::collection::vec(step(), 4..28),
     ) {
         let partition_by = [&[][..], &["region"], &["bucket(2, id)"], &["region", "bucket(2, id)"]][partitioning];
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-        runtime.block_on(history(partition_by, &steps));
+        runtime.block_on(history((partition_by, format_version), &steps));
     }
 }

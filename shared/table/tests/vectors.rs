@@ -125,7 +125,7 @@ async fn r12_a_vector_goes_with_its_data_file_and_the_others_of_its_puffin_file_
     let group = rewrite_group(&files, &groups(&of_first)[0], &options(&table)).await.unwrap();
     let RewriteOutcome::Committed { version, .. } = commit(&table, &files, &[group]).await else { panic!("stale") };
     let left = vectors_of(&version).await;
-    assert_eq!(left.iter().map(|file| file.data_file.clone().unwrap()).collect::<Vec<_>>(), [other.path.clone()]);
+    assert_eq!(left.iter().map(|file| file.data_file.as_deref()).collect::<Vec<_>>(), [Some(other.path.as_str())]);
     assert_eq!(tables::read(&version).await, expected);
     let summary = &version.metadata.current_snapshot().unwrap().summary().additional_properties;
     assert_eq!(summary["removed-dvs"], "1");

@@ -1,6 +1,6 @@
 //! What to compact. Pure: from facts about files to groups of files.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use serde::{Deserialize, Serialize};
 use sluice_model::TableName;
@@ -123,14 +123,17 @@ pub struct CompactionPlan {
 
 /// Delete files by what they reach, as sorted sequence numbers.
 #[derive(Default)]
-struct DeleteDebt {
+struct DeleteDebt<'a> {
     global: Vec<i64>,
     equality: BTreeMap<usize, Vec<i64>>,
-    positions: BTreeMap<usize, Vec<(i64, Option<String>)>>,
+    /// Those that name no data file.
+    positions: BTreeMap<usize, Vec<i64>>,
+    /// By scope and data file: positions in it, or its deletion vector.
+    named: HashMap<(usize, &'a str), Vec<i64>>,
 }
 
-impl DeleteDebt {
-    fn of(facts: &[FileFacts]) -> Self {
+impl<'a> DeleteDebt<'a> {
+    fn of(facts: &'a [FileFacts]) -> Self {
         let mut debt = Self::default();
         for file in facts {
             match (file.content, file.reaches) {
@@ -139,9 +142,10 @@ impl DeleteDebt {
                 (FileContent::EqualityDeletes, Reaches::Partition) => {
                     debt.equality.entry(file.scope).or_default().push(file.sequence_number)
                 }
-                (FileContent::PositionDeletes, _) => {
-                    debt.positions.entry(file.scope).or_default().push((file.sequence_number, file.data_file.clone()));
-                }
+                (FileContent::PositionDeletes, _) => match &file.data_file {
+                    Some(path) => debt.named.entry((file.scope, path)).or_default().push(file.sequence_number),
+                    None => debt.positions.entry(file.scope).or_default().push(file.sequence_number),
+                },
             }
         }
         debt.global.sort_unstable();
@@ -149,16 +153,13 @@ impl DeleteDebt {
         debt
     }
 
-    /// How many delete files may touch a data file (rules R1 and R2).
+    /// How many delete files may touch a data file (rules R1 to R3).
     fn on(&self, data: &FileFacts) -> usize {
         let younger = |numbers: &[i64]| numbers.len() - numbers.partition_point(|number| *number <= data.sequence_number);
         let equality = self.equality.get(&data.scope).map_or(0, |numbers| younger(numbers));
-        let positions = self.positions.get(&data.scope).map_or(0, |deletes| {
-            let touch = |(number, named): &&(i64, Option<String>)| {
-                data.sequence_number <= *number && named.as_ref().is_none_or(|path| *path == data.path)
-            };
-            deletes.iter().filter(touch).count()
-        });
+        let named = self.named.get(&(data.scope, data.path.as_str()));
+        let positions = self.positions.get(&data.scope).into_iter().chain(named).flatten();
+        let positions = positions.filter(|number| data.sequence_number <= **number).count();
         younger(&self.global) + equality + positions
     }
 }

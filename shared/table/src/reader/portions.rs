@@ -69,7 +69,7 @@ impl<'a, I: Iterator<Item = &'a LiveEntry>> Portions<'a, I> {
     }
 
     /// Gives what does not fit.
-    async fn add(&self, deletes: &mut Deletes, entry: &LiveEntry, part: Part) -> Result<Option<Part>, TableError> {
+    async fn add(&mut self, deletes: &mut Deletes, entry: &LiveEntry, part: Part) -> Result<Option<Part>, TableError> {
         match part {
             Part::Rows(rows) => {
                 let taken = deletes.add((self.version, entry), &rows, &self.limits)?;
