@@ -61,6 +61,10 @@ fn optional_field(metadata: &TableMetadata, id: i32) -> Result<NestedFieldRef, T
     let found = schemas.iter().rev().find_map(|schema| schema.as_struct().field_by_id(id));
     let field =
         found.ok_or_else(|| TableError::Unsupported(format!("a key column with the field id {id}, which is no top-level column")))?;
+    // Rows of before the column would have its default, and no reader here gives it to them.
+    if field.initial_default.is_some() {
+        return Err(TableError::Unsupported(format!("a key column with an initial default (`{}`)", field.name)));
+    }
     Ok(Arc::new(NestedField::optional(field.id, &field.name, field.field_type.as_ref().clone())))
 }
 
