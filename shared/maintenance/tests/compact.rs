@@ -172,7 +172,7 @@ async fn deletion_vectors_make_a_file_due_and_count_as_deletes() {
     assert_eq!(lake.run(&job(), "t").await.outcome, Outcome::NothingDue);
     let files = live_files(&version).await.unwrap();
     let puffin = format!("{}/data/v.puffin", version.metadata.location());
-    let deleted: Vec<_> = files.iter().map(|file| (file.path.clone(), vec![1])).collect();
+    let deleted: Vec<_> = files.iter().map(|file| (file.path.clone(), vec![0])).collect();
     let version = vectors::delete(&*lake.ops("t").await, &puffin, &deleted).await;
     let settings = MaintenanceSettings::default();
     let health = health(&tables::name("t"), (&settings, Storage::Unlisted), &lake.context()).await.unwrap().unwrap();
