@@ -79,7 +79,7 @@ pub struct CompactSettings {
     pub max_bytes: u64,
     /// So many groups are committed together.
     pub groups_per_commit: usize,
-    /// Memory for keys and positions of deletes.
+    /// Memory for keys, positions and deletion vectors of deletes.
     pub delete_memory_bytes: u64,
     /// Memory for rows that are being sorted.
     pub sort_memory_bytes: usize,
