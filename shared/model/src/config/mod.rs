@@ -76,10 +76,11 @@ impl Problems {
         self.asked.as_mut().map(std::mem::take).unwrap_or_default()
     }
 
-    /// Notes that the key at `path` is asked for, where that is wanted.
-    pub fn note(&mut self, path: String, shape: impl FnOnce() -> Shape) {
+    /// Notes a key that is asked for, by its path, where that is wanted. It mostly is not: settings of tables are read in every batch.
+    fn note(&mut self, asked_for: impl FnOnce() -> (String, Shape)) {
         if let Some(asked) = &mut self.asked {
-            asked.insert(path, shape());
+            let (path, shape) = asked_for();
+            asked.insert(path, shape);
         }
     }
 
@@ -135,7 +136,7 @@ impl Section {
 
     /// The raw value of a key, taken out, by somebody who knows what it takes.
     pub fn take_as(&mut self, key: &str, shape: Shape, problems: &mut Problems) -> Option<Value> {
-        problems.note(self.path_of(key), || shape);
+        problems.note(|| (self.path_of(key), shape));
         self.take(key)
     }
 
@@ -146,7 +147,7 @@ impl Section {
 
     /// The value of a key by its type; absent gives `None`, a wrong value gives `None` and a problem.
     pub fn read<T: DeserializeOwned>(&mut self, key: &str, problems: &mut Problems) -> Option<T> {
-        problems.note(self.path_of(key), shape_of::<T>);
+        problems.note(|| (self.path_of(key), shape_of::<T>()));
         let value = self.take(key)?;
         match serde_json::from_value(value) {
             Ok(read) => Some(read),
