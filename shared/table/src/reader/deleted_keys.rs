@@ -123,14 +123,15 @@ fn insert_all<K>(keys: impl Iterator<Item = K>, (mut room, later): Room, mut ins
 }
 
 fn insert_number(held: &mut HashMap<i64, i64>, (key, number): (i64, i64), room: u64) -> Inserted {
-    let (bytes, full) = (held.allocation_size(), held.len() == held.capacity());
+    let held_bytes = held.allocation_size();
+    let bytes = if held.len() < held.capacity() { held_bytes } else { while_growing(held_bytes) };
     match held.entry(key) {
         Entry::Occupied(mut known) => {
             let larger = number.max(*known.get());
             known.insert(larger);
             Inserted::Known
         }
-        Entry::Vacant(_) if full && while_growing(bytes) as u64 > room => Inserted::Full,
+        Entry::Vacant(_) if bytes as u64 > room => Inserted::Full,
         Entry::Vacant(vacant) => {
             vacant.insert(number);
             Inserted::New
