@@ -9,9 +9,9 @@ use iceberg::spec::{DataContentType, DataFileFormat, SnapshotReference, Snapshot
 use sluice_model::{Class, Coordinate, OffsetLedger, PartitionKey};
 use sluice_table::history::{Beginning, History, KeyChanges, Since, key_changes, redriven};
 use sluice_table::rewind::{Positions, RewindOutcome, RewindPlan, RewindRefusal, Writer, commit_rewind};
-use sluice_table::rewrite::{KeyProof, RewriteOptions, RewriteOutcome, TableFiles, commit_rewrite, rewrite_group};
-use sluice_table::{FileContent, RowDelta, TableVersion, ledger, live_files};
+use sluice_table::{RowDelta, TableVersion, ledger, live_files};
 use sluice_testkit::{CommitFault, foreign, tables};
+use support::compacting::compact;
 use support::{Fixture, store_positions};
 
 const KEYS: [i64; 4] = [1, 2, 3, 4];
@@ -26,23 +26,6 @@ async fn changed(version: &TableVersion, since: i64) -> Vec<i64> {
     let found = changes(version, since).await;
     assert_eq!(found.untold.len(), 0, "{:?}", found.untold);
     KEYS.iter().zip(found.by_key).filter(|(_, by)| !by.is_empty()).map(|(key, _)| *key).collect()
-}
-
-async fn compact(table: &Fixture) -> TableVersion {
-    let options = RewriteOptions {
-        ids: table.services.ids.as_ref(),
-        target_file_bytes: 1 << 20,
-        delete_memory_bytes: 1 << 20,
-        sort_memory_bytes: 1 << 20,
-        keys: KeyProof::Off,
-    };
-    let files = TableFiles::load(&table.now().await, None).await.unwrap().unwrap();
-    let paths: Vec<String> = files.facts().into_iter().filter(|file| file.content == FileContent::Data).map(|file| file.path).collect();
-    let groups = [rewrite_group(&files, &paths, &options).await.unwrap()];
-    match commit_rewrite(&*table.ops, (&files, &groups), &table.services.commit_context()).await.unwrap() {
-        RewriteOutcome::Committed { version, .. } => version,
-        RewriteOutcome::Stale { reason, .. } => panic!("stale: {reason}"),
-    }
 }
 
 #[tokio::test]
