@@ -6,7 +6,6 @@ use sluice_deadletter::ErrorTopic;
 use sluice_model::{Clock, Deadline, IdSource, TapeBuffer};
 use sluice_runtime::{Settings, open_event};
 use sluice_table::{Catalog, CommitContext, RetryPolicy, Sleep, WriteOptions};
-
 use tracing::info_span;
 
 use crate::batch::Batch;

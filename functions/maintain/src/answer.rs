@@ -3,12 +3,10 @@
 use serde_json::{Value, json};
 use sluice_maintenance::Report;
 
-use crate::{MaintainError, Reply};
+use crate::Reply;
 
 /// The most bytes of an answer, with room for what is around it. A state machine of Step Functions fails a task whose result is larger than 256 KiB.
 const MAX_BYTES: usize = 240_000;
-/// The most bytes of an error's message.
-const MAX_ERROR_BYTES: usize = 8_192;
 
 /// The reports, those of failed and unfinished tables first; where they are too long without their plans, and in the end as many as there is room for. `left_out` says
 /// how many that leaves out.
@@ -28,14 +26,6 @@ pub fn answer(reply: &Reply, mb_seconds: Option<u64>) -> Value {
     let fit = fit.count();
     let left_out = reports.split_off(fit).len();
     json!({"reports": reports, "left_out": left_out, "plans": reply.plans, "mb_seconds": mb_seconds})
-}
-
-/// An error's message, cut where it is long: each table that failed may say much.
-#[must_use]
-pub fn message(error: &MaintainError) -> String {
-    let mut message = error.to_string();
-    message.truncate(message.floor_char_boundary(MAX_ERROR_BYTES));
-    message
 }
 
 fn ordered(reports: &[Report]) -> Vec<&Report> {

@@ -8,10 +8,10 @@ use serde_json::Value;
 use sluice_maintenance::Report;
 use sluice_model::Deadline;
 use sluice_runtime::{environment, traces};
-use sluice_telemetry::Place;
+use sluice_telemetry::{Place, cut};
 
 use crate::account::event;
-use crate::answer::{answer, message};
+use crate::answer::answer;
 use crate::{Configuration, JobName, Maintain, MaintainError, Request, start};
 
 /// Time kept back for the last commit and the reply, in milliseconds.
@@ -49,12 +49,12 @@ async fn handle(maintain: &Maintain, (job, asked): (JobName, &Value), context: &
     account.request_id.clone_from(&context.request_id);
     account.duration_ms = now_ms - started_ms;
     account.mb_seconds = mb_seconds(account.duration_ms.max(0).cast_unsigned());
-    account.failure = result.as_ref().err().map(|error| (error.code().to_owned(), message(error)));
+    account.failure = result.as_ref().err().map(|error| (error.code().to_owned(), error.to_string()));
     environment::print_line(&account.line(Place { function: &context.env_config.function_name, now_ms }));
     traces::flush();
     match result {
         Ok(reply) => Ok(answer(&reply, account.mb_seconds)),
-        Err(error) => Err(Diagnostic { error_type: error.code().to_owned(), error_message: message(&error) }),
+        Err(error) => Err(Diagnostic { error_type: error.code().to_owned(), error_message: cut(&error.to_string()).to_owned() }),
     }
 }
 

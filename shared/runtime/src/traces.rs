@@ -4,6 +4,8 @@
 //! `otlp`; OpenTelemetry's other variables (`OTEL_SERVICE_NAME`, `OTEL_TRACES_SAMPLER`, `OTEL_EXPORTER_OTLP_HEADERS`, …) hold as its specification says. A collector that does not
 //! answer costs time and spans, never a batch.
 
+use crate::environment::variable;
+
 #[cfg(feature = "otlp")]
 pub use otlp::flush;
 #[cfg(feature = "otlp")]
@@ -12,6 +14,11 @@ pub(crate) use otlp::layer;
 pub use without::flush;
 #[cfg(not(feature = "otlp"))]
 pub(crate) use without::layer;
+
+/// Whether the environment names a collector.
+fn is_asked_for() -> bool {
+    ["OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"].into_iter().any(|name| variable(name).is_some())
+}
 
 #[cfg(feature = "otlp")]
 mod otlp {
@@ -26,12 +33,11 @@ mod otlp {
     use tracing_subscriber::filter::Targets;
     use tracing_subscriber::registry::LookupSpan;
 
-    use crate::environment::variable;
+    use super::{is_asked_for, variable};
 
     /// How long a collector may take, unless `OTEL_EXPORTER_OTLP_TIMEOUT` says otherwise: an invocation waits for it.
     const PATIENCE: Duration = Duration::from_secs(1);
     const TIMEOUTS: [&str; 2] = ["OTEL_EXPORTER_OTLP_TIMEOUT", "OTEL_EXPORTER_OTLP_TRACES_TIMEOUT"];
-    const ENDPOINTS: [&str; 2] = ["OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"];
 
     /// Of the process, as the logs are.
     static PROVIDER: OnceLock<SdkTracerProvider> = OnceLock::new();
@@ -41,7 +47,7 @@ mod otlp {
     where
         S: Subscriber + for<'s> LookupSpan<'s>,
     {
-        if ENDPOINTS.into_iter().find_map(variable).is_none() {
+        if !is_asked_for() {
             return (None, None);
         }
         let mut builder = SpanExporter::builder().with_http();
@@ -69,11 +75,10 @@ mod otlp {
 mod without {
     use tracing_subscriber::layer::Identity;
 
-    use crate::environment::variable;
+    use super::is_asked_for;
 
     pub(crate) fn layer() -> (Option<Identity>, Option<String>) {
-        let asked = variable("OTEL_EXPORTER_OTLP_ENDPOINT").or_else(|| variable("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"));
-        (None, asked.map(|_| "spans are not sent: build this program with --features otlp".to_owned()))
+        (None, is_asked_for().then(|| "spans are not sent: build this program with --features otlp".to_owned()))
     }
 
     /// Sends what was noted: nothing, in a program without the feature `otlp`.

@@ -13,3 +13,4 @@ pub use batch::{BatchEvent, Ending, TableWork, TopicWork};
 pub use emf::Place;
 pub use job::{Burden, Ended, JobEvent, TableCare};
 pub use metric::{Metric, Unit};
+pub use text::cut;

@@ -3,8 +3,9 @@
 /// The longest text of an error in a line, in bytes: a line is at most 256 KB.
 pub(crate) const MAX_ERROR_BYTES: usize = 8_192;
 
-/// As much of a text as a line has room for.
-pub(crate) fn cut(text: &str) -> &str {
+/// As much of a text as a line, or a function's error, has room for.
+#[must_use]
+pub fn cut(text: &str) -> &str {
     &text[..text.floor_char_boundary(MAX_ERROR_BYTES)]
 }
 

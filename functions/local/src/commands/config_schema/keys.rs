@@ -23,22 +23,22 @@ pub(super) fn keys() -> Keys {
     for _ in 0..MAX_ROUNDS {
         for config in std::mem::take(&mut to_try) {
             for (path, shape) in read(&config).1 {
-                let is_new = !keys.contains_key(&general(&path));
-                if let (true, Shape::Choice(types)) = (path.ends_with(".type"), &shape) {
-                    to_try.extend(
-                        types
-                            .iter()
-                            .filter(|kind| tried.insert((path.clone(), **kind)))
-                            .filter_map(|kind| with(&config, &path, &json!(kind))),
-                    );
-                }
-                if is_new {
-                    keys.insert(general(&path), (shape, config.clone()));
-                }
+                let new = types(&path, &shape).iter().filter(|kind| tried.insert((path.clone(), **kind)));
+                to_try.extend(new.filter_map(|kind| with(&config, &path, &json!(kind))));
+                keys.entry(general(&path)).or_insert_with(|| (shape, config.clone()));
             }
         }
     }
     keys
+}
+
+/// What a key that is a type may be.
+fn types(path: &str, shape: &Shape) -> &'static [&'static str] {
+    match shape {
+        Shape::Choice(types) if path.ends_with(".type") => types,
+        Shape::Choice(_) | Shape::Flag | Shape::Integer | Shape::Number | Shape::Text | Shape::List(_) | Shape::Table(_) => &[],
+        Shape::OneKeyOf(_) | Shape::Either(_, _) | Shape::Any => &[],
+    }
 }
 
 /// What reading a configuration gives, as text that shows every setting, and the keys that were asked for.
